@@ -42,7 +42,8 @@ coverage: $(VENV)/installed-dev browser sandbox
 chaos: $(VENV)/installed-dev
 	$(BIN)/python -m tests.chaos
 
-# Runs a quick part of the tests on the lowest and the newest Python. PYTHONS='python3.11 python3.12' tests others.
+# Runs a quick part of the tests on the lowest and the newest Python. PYTHONS='python3.11 python3.12' tests others, and
+# VERSIONS=newest tests the newest versions of all packages.
 test-matrix:
 	.ci/test-matrix
 

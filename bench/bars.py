@@ -2,9 +2,9 @@
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
-Runs `overhead.py`, `clients.py`, `pipeline.py`, `run_files.py`, `page.py` and `summarize.py` one after the other (a
-quarter of an hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`, and a plot
-of the cost of a request over its length to `bars.png`.
+Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `run_files.py`, `page.py` and `summarize.py` one after the
+other (a quarter of an hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`,
+and a plot of the cost of a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def figures(script: str, *arguments: str) -> Any:
         path = Path(folder) / "figures.json"
         subprocess.run([sys.executable, HERE / script, *arguments, "--json", path], check=True)
         return json.loads(path.read_bytes())
+
+
+def start_bars(rows: list[dict[str, Any]]) -> list[Bar]:
+    """Bars of the processor time of commands, and of `run` until its first request."""
+    return [Bar(f"processor seconds, {row['what']}", row["seconds"], row["limit"]) for row in rows if row["limit"]]
 
 
 def overhead_bars(found: dict[str, Any]) -> list[Bar]:
@@ -162,6 +167,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png")
     args = parser.parse_args()
     found = {
+        "start": figures("start.py"),
         "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
         "clients": figures("clients.py"),
         "pipeline": figures("pipeline.py"),
@@ -170,6 +176,7 @@ def main() -> None:
         "leaderboard": figures("summarize.py"),
     }
     bars = [
+        *start_bars(found["start"]),
         *overhead_bars(found["overhead"]),
         *client_bars(found["clients"]),
         *pipeline_bars(found["pipeline"]),

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.main import get_command
 
 from core_evals.helm_longctx.framework import make_framework
-from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
+from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, load_parser
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import headline_text
@@ -218,7 +217,7 @@ def _commands() -> Iterator[str]:
     yield "# Commands\n"
     yield from _table(("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items()))
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
-    parser: Any = get_command(app)
+    parser: Any = load_parser()
     for panel, commands in COMMANDS.items():
         yield f"## {panel}\n"
         for command in commands:

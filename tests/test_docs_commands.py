@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 import typer
 from helm.benchmark.run import build_parser
-from typer.main import get_command
 
-from helm_longctx.cli.main import app
+from helm_longctx.cli.main import load_parser
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry, split_entry
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -66,7 +65,7 @@ def test_command(example: Example) -> None:
         entries = options.run_entries or []
     else:
         entries = list(find_entries(arguments))
-        parser = get_command(app)
+        parser = load_parser()
         assert arguments[0].startswith("-") or arguments[0] in getattr(parser, "commands", {})
         while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
             parser, arguments = found, arguments[1:]

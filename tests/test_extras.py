@@ -24,6 +24,7 @@ from helm_longctx.judging.judge import Judge, JudgeRequest
 from helm_longctx.judging.keys.client import UnavailableClient
 from helm_longctx.judging.keys.renewal import FixedKey, RenewingClient
 from helm_longctx.models.apis.provider import providers
+from helm_longctx.tasks.registry import BENCHMARKS
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
 EXTRAS = {**extras.EXTRAS, **{name: (provider.package,) for name, provider in providers().items()}}
@@ -93,7 +94,12 @@ def test_the_extras_stand_in_setup() -> None:
     config = configparser.ConfigParser()
     config.read(SETUP)
     optional = config["options.extras_require"]
-    packages = {"google.protobuf": "protobuf", "genai_prices": "genai-prices", "vl_convert": "vl-convert-python"}
+    packages = {
+        "pytrec_eval": "pytrec-eval-terrier",
+        "google.protobuf": "protobuf",
+        "genai_prices": "genai-prices",
+        "vl_convert": "vl-convert-python",
+    }
     for extra, modules in EXTRAS.items():
         for module in modules:
             assert packages.get(module, module.replace("_", "-")) in optional[extra]
@@ -110,10 +116,13 @@ main()
 """
 
 
-def run_without(extra: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process in which the modules of an extra cannot be imported."""
+def run_without(
+    extra: str, *arguments: str, folder: Path, data: DataRoot | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, with a mirror if one is given, in a process that cannot import the modules of an extra."""
     command = [sys.executable, "-c", BLOCKED, json.dumps(EXTRAS[extra]), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    environment = {**os.environ, ENVIRONMENT: str(data.path)} if data else None
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
 
 
 def missing(extra: str, purpose: str) -> str:
@@ -126,6 +135,28 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
     """A command shows the whole line that says what to install."""
     done = run_without("judges", "judge-check", "--judge", "longctx/lexical", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: {missing('judges', 'judge-check')}\n")
+
+
+@pytest.mark.parametrize(
+    ("extra", "entry", "task"),
+    [
+        ("chinese", "lv_eval:dataset=cmrc_mixup,length=16k", "cmrc_mixup"),
+        ("mrcr", "mrcr:needles=2,length=8k", "2needle"),
+        ("reranking", "helmet_rerank:length=8k", "msmarco"),
+    ],
+)
+def test_a_task_says_what_to_install(extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path) -> None:
+    """A run of a task whose extra is missing ends in one line before the model is asked."""
+    arguments = ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
+    done = run_without(extra, *arguments, folder=tmp_path, data=mirror)
+    assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: --entry[0]: {missing(extra, task)}\n")
+
+
+def test_tasks_name_extras_that_exist() -> None:
+    """Each extra that a task needs is in the table of extras, and some tasks need one."""
+    named = {extra for benchmark in BENCHMARKS for task in benchmark.tasks for extra in task.extras}
+    assert named == {"chinese", "code", "mrcr", "reranking"}
+    assert named <= set(extras.EXTRAS)
 
 
 DEPLOYMENTS = """

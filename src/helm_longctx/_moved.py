@@ -6,9 +6,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 MOVED = {
     "apis": "models.apis",
@@ -60,11 +60,18 @@ def former_name(name: str) -> str:
     return name
 
 
-class _OldNames(MetaPathFinder, Loader):
-    """Imports a module by its old name: the same module, with one warning."""
+class _OldNames:
+    """Imports a module by its old name: the same module, with one warning.
+
+    It has the methods of Python's finders and loaders. Their abstract classes are slow to import.
+    """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self, is_package=True) if new_name(name) else None
+        loader: Any = self
+        return ModuleSpec(name, loader, is_package=True) if new_name(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None  # Python makes it
 
     def exec_module(self, module: ModuleType) -> None:
         old, new = module.__name__, new_name(module.__name__)

@@ -22,6 +22,9 @@ MAX_COST = "HELM_LONGCTX_MAX_COST"
 """Dollars that the requests of a process may cost; no limit if it is not set."""
 
 EXTRAS = {
+    "chinese": ("jieba",),
+    "mrcr": ("tiktoken",),
+    "reranking": ("pytrec_eval",),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
     "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),
@@ -31,8 +34,10 @@ EXTRAS = {
     "prices": ("genai_prices",),
     "ray": ("ray",),
 }
-"""The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm, and without the
-packages of providers, which are in their records (`models/apis/provider.py`)."""
+"""The modules of each extra in setup.cfg. Tasks name the extras that they need (`Task.extras`).
+
+scikit-learn and scipy, which come with crfm-helm, are left out. So are the packages of providers, which are in their
+records (`models/apis/provider.py`)."""
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import click
 import pytest
 import typer
-from typer.main import get_command
 
-from helm_longctx.cli.main import COMMANDS, Command, app
+from helm_longctx.cli.main import COMMANDS, Command, app, load_parser
 
 NO_NOUN_OR_IMPERATIVE = re.compile(r"(The|A|An|How|What|Whether|It|This) |.* at most\b")
 """Openings and wordings that are neither a noun phrase nor an imperative."""
@@ -20,7 +19,7 @@ ALL = [command for commands in COMMANDS.values() for command in commands]
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command.name)
 def test_examples_are_parsed(command: Command) -> None:
     """The parser accepts every example of the help, so its options exist and nothing required is missing."""
-    parser = get_command(app)
+    parser = load_parser()
     arguments = [command.name, *shlex.split(command.example)]
     while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
         parser, arguments = found, arguments[1:]
@@ -38,7 +37,7 @@ def parameters(command: click.Command) -> Iterator[tuple[str, str]]:
 
 def test_helps_are_noun_phrases_or_imperatives() -> None:
     """The help of each option starts with a capital, ends with a period or a default, and is no clause."""
-    helps = dict(parameters(get_command(app)))
+    helps = dict(parameters(load_parser()))
     assert len(helps) > 150
     assert [name for name, text in helps.items() if not re.fullmatch(r"[A-Z].*[.\]]", text)] == []
     assert [name for name, text in helps.items() if NO_NOUN_OR_IMPERATIVE.match(text)] == []

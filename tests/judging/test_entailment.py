@@ -23,7 +23,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.entailment import (
-    TRUE_NLI,
     TRUE_NLI_COMMIT,
     CachedEntailment,
     DeploymentEntailment,
@@ -32,6 +31,7 @@ from helm_longctx.judging.entailment import (
     find_entailment,
 )
 from helm_longctx.judging.judge import Judge
+from helm_longctx.tasks.judge_scores import TRUE_NLI
 from tests.data.hub_server import COMMIT, Hub, serve
 
 torch = pytest.importorskip("torch")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.stopping import Question, Rule, parse_rule
+from helm_longctx.results.stopping import Question
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.stop_rules import Rule, parse_rule
 
 ROUNDS = (32, 48, 72, 108, 162, 243, 365, 548)
 

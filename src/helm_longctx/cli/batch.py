@@ -28,7 +28,7 @@ from helm_longctx.results.leaderboard.suite import suite_folder
 if TYPE_CHECKING:
     from helm_longctx.runner.batches.collection import Batches
 
-app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 SomeEntries = Annotated[
     list[str] | None,
@@ -40,8 +40,9 @@ NO_LIMIT = 10**9
 
 
 @app.callback()
-def show_progress() -> None:
-    """Log the progress of batches, which `main` hides with all messages of the level INFO."""
+def batch() -> None:
+    """Send the requests of runs through the providers' batch APIs."""
+    # Progress is logged at the level INFO, which `main` hides.
     logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
 
 
@@ -81,11 +82,11 @@ def submit(
     Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
     that are missing.
     """
+    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
     from helm_longctx.runner.batches.judges import JudgeBatchRunner
     from helm_longctx.runner.batches.submission import BatchRunner, Plan
 
-    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     kind = JudgeBatchRunner if judges else BatchRunner
     runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
     batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])

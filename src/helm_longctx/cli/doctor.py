@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
+from platform import python_version
 from typing import Annotated
 
 import orjson
@@ -25,15 +26,18 @@ from helm_longctx.cli.shared import (
     register_local_path,
     without_helms_log,
 )
-from helm_longctx.data.root import DataRoot
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.leaderboard.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
+
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
 
 Finding = tuple[bool | None, str]
 """The result of a check (True: all is well, False: broken, None: a note), and a line of text about it."""
@@ -99,6 +103,8 @@ def _runs(suite: Path) -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
+    if sys.version_info < OLDEST_PYTHON:
+        yield None, f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later"
     for name in VERSIONS:
         try:
             yield True, f"{name} {metadata.version(name)}"
@@ -192,34 +198,51 @@ def _models(local_path: Path) -> Iterator[Finding]:
             yield fine or None, text  # a note, because a run may not need this model
 
 
-def _tiny_entries() -> Iterator[tuple[str, str]]:
+def _tiny_entries() -> Iterator[tuple[str, Task]]:
     """Yield (run entry, task) for tasks that need no data and that the lexical baseline solves."""
     for benchmark in BENCHMARKS:
         for entry, category in benchmark.entries.items():
             for task in category.tasks:
                 if task.is_self_contained and task.baseline and task.baseline.kind == "lookup":
                     arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
-                    yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task.name
+                    yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task
 
 
 def _tiny_run() -> Iterator[Finding]:
-    entry, task = next(_tiny_entries())
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", entry]
-        # The local path is an empty folder, because another check reports mistakes in the user's files.
-        command += ["--suite", "doctor", "-m", "2", "-o", folder, "--local-path", folder, "--disable-cache"]
-        # The tiny run needs no data, so a mirror that lacks other data must not stop it.
-        environment = {name: value for name, value in os.environ.items() if name != "HELM_LONGCTX_DATA"}
-        process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        stats = next(Path(folder).glob("runs/doctor/*/stats.json"), None)
-        if process.returncode or not stats:
-            yield (
-                False,
-                f"helm-run ended with {process.returncode}: "
-                f"{(process.stderr.strip().splitlines() or ['no message'])[-1]}",
-            )
+    """Make a run in this process: another one would import HELM again, which takes seconds."""
+    # The fewer metrics a task has, the fewer libraries of metrics are imported.
+    entry, task = min(_tiny_entries(), key=lambda each: len(each[1].metrics))
+    log = StringIO()
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(log), redirect_stderr(log), _without_disturbance():
+        try:
+            score = _score_tiny_run(entry, task, Path(folder))
+        except Exception as error:  # the check is there to find any error
+            yield False, f"{entry} failed: {describe_error(error)}"
             return
-        rows = orjson.loads(stats.read_bytes())
-        name = {"name": MAIN_METRIC, "split": "test", "sub_split": task}
-        score = next((row["mean"] for row in rows if row["name"] == name), None)
-        yield score == 1.0, f"{entry} scored {score}, expected 1.0"
+    yield score == 1.0, f"{entry} scored {score}, expected 1.0"
+
+
+def _score_tiny_run(entry: str, task: Task, folder: Path) -> float | None:
+    from helm_longctx.helm.command_line import make_run_specs
+    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+
+    # The folder for HELM's files is empty, because another check reports mistakes in the user's files.
+    runner = LongContextRunner(**runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False))
+    runner.logs_scores = False
+    runner.run_all(make_run_specs([entry], [], [], "doctor", 2, folder))
+    rows = orjson.loads(next(folder.glob("runs/doctor/*/stats.json")).read_bytes())
+    name = {"name": MAIN_METRIC, "split": "test", "sub_split": task.name}
+    return next((row["mean"] for row in rows if row["name"] == name), None)
+
+
+@contextmanager
+def _without_disturbance() -> Iterator[None]:
+    """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
+    mirror = os.environ.pop(ENVIRONMENT, None)
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        if mirror is not None:
+            os.environ[ENVIRONMENT] = mirror

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from helm_longctx._version import VERSION
-from helm_longctx.cli import (
-    batch,
-    certify,
-    compare,
-    data,
-    demo,
-    doctor,
-    estimate,
-    export,
-    judge_agreement,
-    judge_check,
-    models,
-    records,
-    rejudge,
-    report,
-    reproduce,
-    results,
-    run,
-    shard,
-    subset,
-    tables,
-)
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
 
+_INTERRUPTED = 130
+
 EXIT_STATUSES = {
     0: "all went well",
     1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
     2: "bad input, or runs that could not be made; one line says why",
-    130: "interrupted by Ctrl-C",
+    _INTERRUPTED: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }
 
@@ -56,13 +39,6 @@ _LONG_WORD = re.compile(r"(\S{300})\S+")
 # Older versions of Typer have Click's class, newer ones their own.
 _UsageError: Any = typer.BadParameter.__base__
 
-app = typer.Typer(
-    help="Long-context evaluation for Stanford HELM.",
-    epilog=f"Exit status: {'; '.join(f'{status}: {meaning}' for status, meaning in EXIT_STATUSES.items())}.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-
 
 @dataclass(frozen=True)
 class Command:
@@ -70,71 +46,122 @@ class Command:
 
     Args:
         name: the command's name on the command line.
-        what: the function, or an app with commands of its own.
+        where: `module:function` in this folder. If the module has an `app`, the function is the app's callback.
         example: the arguments of the example at the end of the command's help.
     """
 
     name: str
-    what: Callable[..., None] | typer.Typer
+    where: str
     example: str
 
-    def add(self, panel: str) -> None:
-        """Add the command to the app, in a group of the help."""
-        epilog = f"Example: helm-longctx {self.name} {self.example}"
-        if isinstance(self.what, typer.Typer):
-            app.add_typer(self.what, name=self.name, epilog=epilog, rich_help_panel=panel)
-        else:
-            app.command(self.name, epilog=epilog, rich_help_panel=panel)(self.what)
+    def load(self) -> Any:
+        """Import the command's module, and return the parser of the command."""
+        file, _, function = self.where.partition(":")
+        module = import_module(f"helm_longctx.cli.{file}")
+        own = getattr(module, "app", None)
+        if own is None:
+            own = typer.Typer(add_completion=False)
+            own.command()(getattr(module, function))
+        parser: Any = get_command(own)
+        parser.name, parser.epilog = self.name, f"Example: helm-longctx {self.name} {self.example}"
+        return parser
+
+    def read_help(self) -> str:
+        """Return the function's docstring. The module is not imported, because all of them together take seconds."""
+        file, _, function = self.where.partition(":")
+        code = ast.parse((Path(__file__).parent / f"{file}.py").read_text(encoding="utf-8"))
+        found = (node for node in code.body if isinstance(node, ast.FunctionDef) and node.name == function)
+        return ast.get_docstring(next(found)) or ""
 
 
 COMMANDS = {
     "Before and during runs": (
-        Command("run", run.run, example="run.yaml --dry-run"),
-        Command("certify", certify.certify, example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run"),
+        Command("run", "run:run", example="run.yaml --dry-run"),
+        Command("certify", "certify:certify", example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run"),
         Command(
-            "reproduce", reproduce.reproduce, example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'
+            "reproduce", "reproduce:reproduce", example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'
         ),
-        Command("estimate", estimate.estimate, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
-        Command("batch", batch.app, example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
-        Command("shard", shard.shard, example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"),
+        Command("estimate", "estimate:estimate", example="helmet_rag:length=128k --model openai/gpt-6-luna"),
+        Command("batch", "batch:batch", example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
+        Command(
+            "shard", "shard:shard", example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"
+        ),
     ),
     "Results": (
-        Command("summarize", results.summarize, example="--suite lc"),
-        Command("serve", results.serve, example="--suite lc --port 8001"),
-        Command("report", report.report, example="--suite lc"),
-        Command("compare", compare.compare, example="openai/gpt-6-luna longctx/lexical --suite lc"),
-        Command("reference", results.reference, example="helmet --suite lc --length 128k"),
-        Command("export", export.export, example="--suite lc --format lm-eval --to results"),
+        Command("summarize", "results:summarize", example="--suite lc"),
+        Command("serve", "results:serve", example="--suite lc --port 8001"),
+        Command("report", "report:report", example="--suite lc"),
+        Command("compare", "compare:compare", example="openai/gpt-6-luna longctx/lexical --suite lc"),
+        Command("reference", "results:reference", example="helmet --suite lc --length 128k"),
+        Command("export", "export:export", example="--suite lc --format lm-eval --to results"),
         Command(
-            "import", export.import_results, example="HELMET/output/Llama-3.1-8B --suite lc --model meta/llama-3.1-8b"
+            "import", "export:import_results", example="HELMET/output/Llama-3.1-8B --suite lc --model meta/llama-3.1-8b"
         ),
-        Command("show", records.show, example="benchmark_output/runs/lc/RUN id17"),
-        Command("schema", results.schema, example="--suite lc"),
+        Command("show", "records:show", example="benchmark_output/runs/lc/RUN id17"),
+        Command("schema", "results:schema", example="--suite lc"),
     ),
     "Judges": (
-        Command("rejudge", rejudge.rejudge, example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
-        Command("judge-check", judge_check.judge_check, example="--judge openai/gpt-6-luna"),
-        Command("judge-agreement", judge_agreement.judge_agreement, example="--judged benchmark_output/runs/lc"),
+        Command("rejudge", "rejudge:rejudge", example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
+        Command("judge-check", "judge_check:judge_check", example="--judge openai/gpt-6-luna"),
+        Command("judge-agreement", "judge_agreement:judge_agreement", example="--judged benchmark_output/runs/lc"),
     ),
     "Tasks and data": (
-        Command("list", tables.list_tasks, example="helmet --length 8k"),
-        Command("fetch", data.fetch, example="helmet_rag:length=128k lv_eval:length=64k"),
-        Command("prompts", records.prompts, example="helmet_recall:task=json_kv,length=8k --style completion"),
-        Command("score", records.score, example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),
-        Command("subset", subset.subset, example="helmet --price 0.1"),
-        Command("confs", tables.confs, example="run_specs"),
+        Command("list", "tables:list_tasks", example="helmet --length 8k"),
+        Command("fetch", "data:fetch", example="helmet_rag:length=128k lv_eval:length=64k"),
+        Command("prompts", "records:prompts", example="helmet_recall:task=json_kv,length=8k --style completion"),
+        Command("score", "records:score", example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),
+        Command("subset", "subset:subset", example="helmet --price 0.1"),
+        Command("confs", "tables:confs", example="run_specs"),
     ),
     "Setup": (
-        Command("demo", demo.demo, example="--output-path demo_output"),
-        Command("doctor", doctor.doctor, example="--no-network"),
-        Command("models", models.app, example="add my/model --url http://127.0.0.1:8000/v1"),
+        Command("demo", "demo:demo", example="--output-path demo_output"),
+        Command("doctor", "doctor:doctor", example="--no-network"),
+        Command("models", "models:models", example="add my/model --url http://127.0.0.1:8000/v1"),
     ),
 }
 """All commands by group, in the order of the help."""
 
+
+class _Commands(TyperGroup):
+    """Imports the module of a command when the command is given. The list of commands needs only their docstrings."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.help = command.help or BY_NAME[cmd_name].read_help()
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in BY_NAME:
+            self.load(BY_NAME[args[0]])
+        return super().resolve_command(ctx, args)
+
+    def load(self, command: Command) -> None:
+        """Put a command's own parser in the place of the stand-in."""
+        self.commands[command.name] = command.load()
+
+
+BY_NAME = {command.name: command for commands in COMMANDS.values() for command in commands}
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Long-context evaluation for Stanford HELM.",
+    epilog=f"Exit status: {'; '.join(f'{status}: {meaning}' for status, meaning in EXIT_STATUSES.items())}.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
 for _panel, _commands in COMMANDS.items():
     for _command in _commands:
-        _command.add(_panel)
+        app.command(_command.name, rich_help_panel=_panel)(lambda: None)
+
+
+def load_parser() -> Any:
+    """Return the parser of the whole command line, with the parsers of all commands."""
+    parser: Any = get_command(app)
+    for command in BY_NAME.values():
+        parser.load(command)
+    return parser
 
 
 def _version(wanted: bool) -> None:
@@ -177,16 +204,22 @@ def _run_command() -> int:
 
     Raises:
         InputError: a command or an option is unknown, missing or has a wrong value.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     try:
         # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
-        return get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
+        status: int = get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
+    except typer.Abort:  # for Ctrl-C, in older versions of Typer
+        raise KeyboardInterrupt from None
     except _UsageError as error:
         # A command without its sub-command shows its help, which Typer makes an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2
         raise InputError(_explain_usage(error)) from None
+    if status == _INTERRUPTED:  # for Ctrl-C, in newer versions of Typer
+        raise KeyboardInterrupt
+    return status
 
 
 def _explain_usage(error: Any) -> str:

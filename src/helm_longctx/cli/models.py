@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from helm_longctx.models.endpoints.probe import Endpoint
     from helm_longctx.models.endpoints.tokenizer import Tokenizer
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(add_completion=False, invoke_without_command=True)
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """Allowed names: they can stand in a run entry, and HELM can split them at the slash."""

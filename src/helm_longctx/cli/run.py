@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.protocols import print_comparisons, print_protocols
-from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.leaderboard.suite import suite_path
-from helm_longctx.runs.files import STATS
-from helm_longctx.runs.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
     from helm_longctx.cli.config.load import Options
     from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.cli.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
     from helm_longctx.runner.stopping import Stop
 
@@ -139,7 +136,8 @@ def _run(path: Path | None, options: Options, prints: TextIO, published: str) ->
     from helm_longctx.cli.config.load import load_config
 
     config = load_config(path, options)
-    from helm_longctx.cli.config.plan import make_plan, use_settings
+    _check_names(config)
+    from helm_longctx.cli.config.plan import make_plan, use_settings  # this imports HELM
 
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -158,8 +156,21 @@ def _run(path: Path | None, options: Options, prints: TextIO, published: str) ->
                 print(stop)
             if failure:
                 raise failure
+            from helm_longctx.cli.protocols import print_comparisons
+
             folder = suite_path(config.output_path, config.suite)
             print_comparisons(config.protocols or [], folder, plan.deployments, published)
+
+
+def _check_names(config: RunConfig) -> None:
+    """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
+    from helm_longctx.helm.names import check_name, may_be_helms
+    from helm_longctx.tasks.entry import split_entry
+
+    for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
+        for number, text in enumerate(texts or []):
+            with config.places.at((key, number)):
+                check_name(split_entry(text)[0], may_be_helms)
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
@@ -282,8 +293,8 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     from helm.benchmark.runner import RunnerError
 
     from helm_longctx.cli.config.plan import make_runner
-    from helm_longctx.results.stopping import parse_rule
     from helm_longctx.runner.stopping import run_until_decided
+    from helm_longctx.tasks.stop_rules import parse_rule
 
     runner, rule = make_runner(plan.config), plan.config.limits.stop_when
     try:
@@ -298,6 +309,9 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
+    from helm_longctx.cli.results import show_scores
+    from helm_longctx.runs.files import STATS
+
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
@@ -342,6 +356,8 @@ def _is_for_users(record: logging.LogRecord) -> bool:
 
 def _print_end(plan: Plan, made: list[str], has_failed: bool) -> None:
     """Print which runs were made, where they are, and the next commands."""
+    from helm_longctx.runs.journal import NAME as JOURNAL
+
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]

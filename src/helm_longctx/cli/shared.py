@@ -158,7 +158,12 @@ def make_specs(
     Raises:
         InputError: there is a mistake in the arguments, or data is missing.
     """
-    from helm_longctx.helm.command_line import make_run_specs
+    from helm_longctx.helm.names import check_name, may_be_helms
+    from helm_longctx.tasks.entry import split_entry
+
+    for entry in entries or []:
+        check_name(split_entry(entry)[0], may_be_helms)
+    from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)
     return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)

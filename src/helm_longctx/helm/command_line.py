@@ -32,9 +32,8 @@ from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.run_specs import check_data
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_entry, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS
 
-OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
 RUNNER = "helm_longctx.runner.LongContextRunner"
 LONGEST_NAME = 255
 """Largest number of bytes of a file name on nearly all file systems."""

@@ -16,7 +16,7 @@ from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokeni
 from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.environment import ignore_broken_torchvision
+from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.cutting import context_end, middle
 from helm_longctx.tasks.prompt import FittedPrompt, Style
@@ -263,6 +263,7 @@ def _hugging_face(config: TokenizerConfig) -> Any:
 
 
 def _tiktoken(config: TokenizerConfig) -> Any:
+    require_modules(("tiktoken",), f"tokenizer {config.name}", "helm-longctx[openai]")
     import tiktoken
 
     return tiktoken.get_encoding(config.name.split("/")[-1])

@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from helm_longctx.environment import ignore_broken_torchvision, require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
+from helm_longctx.tasks.judge_scores import TRUE_NLI
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
 
 Pair = tuple[str, str]
 """A passage and a claim."""
-
-TRUE_NLI = "google/t5_xxl_true_nli_mixture"
-"""HELMET's official judge, with 11 billion parameters."""
 
 TRUE_NLI_COMMIT = "aa6cfe1dd4257853bfdd772992045f41bfc14988"
 """Commit of the official judge that this package pins."""

@@ -2,7 +2,7 @@
 
 No maintained library offers such patterns for use at run time. Scanners of repositories guess by entropy, which gives
 false positives in prose. So this module has a table of common formats. Providers register the formats of their keys
-(`models/apis/provider.py`).
+(`models/apis/provider.py`), except the two below: an error may need redaction before any provider is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -62,36 +63,33 @@ _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
 # a search for literals is fast in long texts. Patterns begin with literals, and their long parts come last or are
 # bounded, so that backtracking cannot make the time grow faster than the text.
 _PATTERNS = [
-    (hints, re.compile(pattern), replacement)
-    for hints, pattern, replacement in [
-        (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
-        (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
-        (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
-        (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
-        (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
-        (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
-        (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
-        (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
-        (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
-        (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
-        (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
-        (
-            ["earer ", "EARER "],
-            r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
-            rf"\1 {MARK}",
-        ),
-        (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
-        # A key that a provider quotes with stars in its middle: its ends are secret too.
-        (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
-        (
-            ["uthorization", "UTHORIZATION"],
-            rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
-            rf"\1{MARK}",
-        ),
-        (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
-        (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
-        ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
-    ]
+    (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
+    (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
+    (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
+    (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
+    (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
+    (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
+    (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
+    (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
+    (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
+    (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
+    (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
+    (
+        ["earer ", "EARER "],
+        r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
+        rf"\1 {MARK}",
+    ),
+    (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
+    # A key that a provider quotes with stars in its middle: its ends are secret too.
+    (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
+    (
+        ["uthorization", "UTHORIZATION"],
+        rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
+        rf"\1{MARK}",
+    ),
+    (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
 ]
 
 
@@ -111,22 +109,25 @@ class SecretFormat(NamedTuple):
 _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
 _formats: tuple[SecretFormat, ...] = ()
-_format_pattern = re.compile("(?!)")  # matches nothing
-_load: Callable[[], None] | None = None
-_local = threading.local()
+_format_pattern = "(?!)"  # matches nothing
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    # At the first use, because compiling all patterns takes a tenth of the time of `--help`.
+    return re.compile(pattern)
 
 
 def redact(text: str) -> str:
     """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
-    _load_formats()
     for form in _forms:
         if form in text:
             text = text.replace(form, MARK)
     if any(hint in text for each in _formats for hint in each.hints):
-        text = _format_pattern.sub(MARK, text)
+        text = _compile(_format_pattern).sub(MARK, text)
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
-            text = pattern.sub(replacement, text)
+            text = _compile(pattern).sub(replacement, text)
     return text
 
 
@@ -141,33 +142,13 @@ def register_secret(value: str) -> None:
         _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
 
 
-def load_formats_with(load: Callable[[], None]) -> None:
-    """Make the first call of `redact` register formats by a function, which is too slow for every import."""
-    global _load
-    _load = load
-
-
-def _load_formats() -> None:
-    global _load
-    # While a thread loads the formats it may log, and that text is redacted, too. Other threads load them as well, so
-    # that no text of theirs is redacted without them.
-    load = _load
-    if load is not None and not getattr(_local, "is_loading", False):
-        _local.is_loading = True
-        try:
-            load()
-        finally:
-            _local.is_loading = False
-        _load = None
-
-
 def register_format(secret: SecretFormat) -> None:
     """Make `redact` replace keys of a format from now on."""
     global _formats, _format_pattern
     with _lock:
         if secret not in _formats:
             # One pattern for all formats finds the leftmost key first, whoever registered its format.
-            _format_pattern = re.compile("|".join(each.pattern for each in (*_formats, secret)))
+            _format_pattern = "|".join(each.pattern for each in (*_formats, secret))
             _formats = (*_formats, secret)
 
 
@@ -242,4 +223,12 @@ def _base64(value: bytes, before: int) -> set[str]:
     return {whole, whole.replace("+", "-").replace("/", "_")}
 
 
+register_format(SecretFormat(("sk-ant-",), r"sk-ant-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # Anthropic
+register_format(  # OpenAI
+    SecretFormat(
+        ("sk-",),
+        r"sk-(?:proj|svcacct|admin|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
+        r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
+    )
+)
 register_format(SecretFormat(("sk-",), r"sk-(?:or|lf)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # OpenRouter, Langfuse

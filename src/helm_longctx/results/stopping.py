@@ -12,70 +12,21 @@ from hashlib import blake2b
 from statistics import fmean
 from typing import NamedTuple
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.sequential import (
     DIFFERENCES,
     SCORES,
-    Bounds,
     Decision,
     decide,
     is_precise,
     sequential_interval,
 )
 from helm_longctx.runs.scores import InstanceScore
-
-BETTER, SCORE, WIDTH = "better", "score", "width"
-ALLOWED = f"{BETTER}, {SCORE}=POINTS or {WIDTH}=POINTS, such as {SCORE}=60"
+from helm_longctx.tasks.stop_rules import BETTER, SCORE, WIDTH, Rule
 
 Unit = tuple[str, str]
 """The names of a task and of a cluster of its instances."""
-
-
-class Rule(NamedTuple):
-    """When a run stops.
-
-    Args:
-        kind: `better` if it is known which of two models is better, `score` if it is known whether the score is above
-            a threshold, or `width` if the interval is narrow enough.
-        share: the threshold or the width, 0 to 1; 0 for `better`.
-    """
-
-    kind: str
-    share: float = 0.0
-
-    @property
-    def models(self) -> int:
-        """The number of models that the question is about."""
-        return 2 if self.kind == BETTER else 1
-
-    @property
-    def bounds(self) -> Bounds:
-        """The bounds of the values that decide."""
-        return DIFFERENCES if self.kind == BETTER else SCORES
-
-
-def is_rule(text: str) -> bool:
-    """Whether a text is a rule."""
-    kind, _, points = text.partition("=")
-    if kind not in (SCORE, WIDTH):
-        return text == BETTER
-    try:
-        return 0 < float(points) < 100
-    except ValueError:
-        return False
-
-
-def parse_rule(text: str) -> Rule:
-    """Return the rule that a user wrote.
-
-    Raises:
-        InputError: the text is not a rule.
-    """
-    if not is_rule(text):
-        raise bad_argument("run", "stop_when", text, ALLOWED)
-    kind, _, points = text.partition("=")
-    return Rule(kind, float(points or 0) / 100)
 
 
 class Verdict(NamedTuple):
@@ -129,7 +80,10 @@ class Question:
     def decide(self) -> Verdict:
         """Return the answer as far as it is known."""
         values = [fmean(block) for block in zip(*(each.values() for each in self._values.values()), strict=False)]
-        return Verdict(_DECIDE[self._rule.kind](self, values), sequential_interval(values, bounds=self._rule.bounds))
+        return Verdict(
+            _DECIDE[self._rule.kind](self, values),
+            sequential_interval(values, bounds=DIFFERENCES if self._rule.kind == BETTER else SCORES),
+        )
 
     def _decide_better(self, values: Sequence[float]) -> str:
         first, second = self._models

@@ -17,10 +17,11 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.stopping import Question, Rule, Verdict
+from helm_longctx.results.stopping import Question, Verdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.scores import read_scores
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.stop_rules import Rule
 
 FIRST, GROWTH = 32, 1.5
 """Instances of the first round, and the factor by which each further round is larger."""

@@ -136,9 +136,10 @@ class Entry:
         """Check that the answers can be scored on this machine.
 
         Raises:
-            InputError: they cannot.
+            InputError: they cannot, or an extra is missing.
         """
         for task in self.tasks:
+            task.check_extras()
             if task.check_machine:
                 task.check_machine()
 

@@ -13,6 +13,9 @@ from helm_longctx.tasks.task import Record, Scores
 ANSWER = "answer"
 """The name of the part about which a judge is asked, if it is asked about one part only."""
 
+TRUE_NLI = "google/t5_xxl_true_nli_mixture"
+"""The official judge of citations, a model with 11 billion parameters."""
+
 BY_JUDGE = ":"
 """Separator in the names of statistics between a score and the judge who gave it."""
 

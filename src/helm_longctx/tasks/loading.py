@@ -20,8 +20,9 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     """Load a task's examples in the official order and check each.
 
     Raises:
-        InputError: a file is malformed, has no row for the task, or has an id twice.
+        InputError: a file is malformed, has no row for the task, or has an id twice; or an extra is missing.
     """
+    task.check_extras()
     where = list_files(task, settings, root)
     ids: set[str] = set()
     try:

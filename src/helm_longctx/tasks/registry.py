@@ -84,6 +84,9 @@ def _find_sources() -> Iterator[tuple[str, Callable[[], list[Any]]]]:
 
 BENCHMARKS = load_benchmarks()
 
+OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
+"""The benchmark of each run entry."""
+
 
 def find_benchmark(name: str) -> Benchmark:
     """Find a benchmark by name.
@@ -103,7 +106,6 @@ def benchmark_of(entry: str) -> Benchmark:
     Raises:
         InputError: no installed benchmark has it.
     """
-    by_entry = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
-    if entry not in by_entry:
-        raise bad_argument("run entry", "name", entry, by_entry)
-    return by_entry[entry]
+    if entry not in OURS:
+        raise bad_argument("run entry", "name", entry, OURS)
+    return OURS[entry]

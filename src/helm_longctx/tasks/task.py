@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
+from helm_longctx.environment import require
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.codec import Codec
 from helm_longctx.tasks.counting import CountTokens
@@ -199,6 +200,7 @@ class Task:
         unscored: the reason why the task has no `longctx_score`; only if `headline` is empty.
         check_machine: checks that answers can be scored on this machine, before anything is sent, and raises an
             `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
+        extras: the extras of this package that the task needs, to be loaded or scored.
         baseline: how the baseline models answer the task; None if they do not.
     """
 
@@ -235,6 +237,7 @@ class Task:
     alias: str = ""
     unscored: str = ""
     check_machine: Callable[[], None] | None = None
+    extras: tuple[str, ...] = ()
     baseline: Baseline | None = None
 
     @property
@@ -251,6 +254,15 @@ class Task:
         own = Prompt(example.messages, context=example.context) if example.messages else None
         prompt = own or self.template.render(example.fields)
         return prompt.with_system(system) if system else prompt
+
+    def check_extras(self) -> None:
+        """Check that the extras of the task are installed.
+
+        Raises:
+            InputError: one is missing. The message says how to install it.
+        """
+        for extra in self.extras:
+            require(extra, self.name)
 
     def check_record(self, record: Record, where: str) -> None:
         """Check that `score` can read a record.

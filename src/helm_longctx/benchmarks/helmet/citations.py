@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
-from helm_longctx.judging.entailment import EntailmentJudge
 from helm_longctx.tasks.sentences import split_sentences
 from helm_longctx.tasks.task import Record, Scores
+
+if TYPE_CHECKING:
+    from helm_longctx.judging.entailment import EntailmentJudge
 
 MOST_CITATIONS = 3
 SHORTEST_SENTENCE = 5

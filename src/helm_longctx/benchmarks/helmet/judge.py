@@ -13,8 +13,9 @@ from helm.clients.auto_client import AutoClient
 
 from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.data.alce import all_documents
-from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
+from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError

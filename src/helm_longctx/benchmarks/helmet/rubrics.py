@@ -21,9 +21,6 @@ from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.task import Record
 from helm_longctx.tasks.template import fill
 
-JUDGE = "openai/gpt-4o-2024-05-13"
-"""The official judge."""
-
 
 @dataclass(frozen=True)
 class Rubric:

@@ -13,6 +13,9 @@ from typing import Any
 
 from helm_longctx.tasks.task import Scores
 
+JUDGE = "openai/gpt-4o-2024-05-13"
+"""The official judge."""
+
 LARGEST = 2**53
 """The largest integer that every JSON parser reads exactly."""
 

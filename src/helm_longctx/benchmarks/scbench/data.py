@@ -16,7 +16,6 @@ from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRS
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import require
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT, Shape, is_text
 from helm_longctx.tasks.task import Example, Settings, Task
@@ -133,7 +132,6 @@ def _record(row: Row, turn: Row, name: str, needles: Mapping[str, Any]) -> dict[
 
 def _find_needles(rows: JsonLines, most: int | None) -> dict[str, list[list[str]]]:
     """Return the functions that are asked for, by repository. An answer is compared with all of them."""
-    require("code", "scbench: the score of RepoQA")
     needles = defaultdict(list)
     for row in rows:
         for turn in row["multi_turns"][:most]:

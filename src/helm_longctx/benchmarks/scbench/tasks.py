@@ -72,6 +72,7 @@ def _task(name: str, apart: bool) -> Task:
         chat=True,
         cut="context_middle",
         record_shapes=SHAPES,
+        extras=("code",) if "scbench_repoqa" in BUDGETS[name] else (),
         baseline=Baseline(repeat_passage, "B"),
     )
 

@@ -14,11 +14,12 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx.cli.config.places import KeyPath, Places
 from helm_longctx.cli.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.helm.command_line import OURS, read_conf
+from helm_longctx.helm.command_line import read_conf
+from helm_longctx.helm.names import check_name
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import allowed_arguments, check_entry, split_entry
 from helm_longctx.tasks.protocols import find_protocol
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS
 
 _MODEL = ("model", "model_deployment")
 
@@ -174,12 +175,7 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
 
 
 def _check_name(name: str) -> None:
-    # Commas separate tasks, so `--tasks ruler:task=vt,count_with=x` has the task `count_with=x`.
-    if "=" in name:
-        advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
-        raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
-    if name not in OURS and get_run_spec_function(name) is None:
-        raise InputError(f"{shorten(name)} is not a run entry; give one of HELM's own, or {list_choices(name, OURS)}")
+    check_name(name, lambda name: get_run_spec_function(name) is not None)
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -24,11 +24,11 @@ from pydantic_core import PydanticCustomError
 
 from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
-from helm_longctx.models.apis.provider import providers
+from helm_longctx.models.apis.provider import find_provider, providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
-from helm_longctx.results.stopping import ALLOWED, is_rule
 from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.stop_rules import ALLOWED, is_rule
 
 MOST_INSTANCES = 1_000_000
 """Default of `helm-run`'s `-m`: all instances. HELM would draw a sample of its own from a run with more."""
@@ -163,10 +163,11 @@ Scalar = Annotated[
 ]
 
 
-if TYPE_CHECKING:
-    Api = str
-else:
-    Api = Literal[tuple(providers())]
+Api = Annotated[
+    str,
+    AfterValidator(lambda name: find_provider(name).name),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(providers()))),
+]
 
 
 class Endpoint(Section):

@@ -36,7 +36,6 @@ from helm_longctx.models.apis.parameters import ADAPTIVE, Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.replies import check_error, check_piece, cut_at_stop, cut_stream
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
-from helm_longctx.redaction.text import SecretFormat
 
 MESSAGES = "/v1/messages"
 
@@ -312,7 +311,6 @@ PROVIDER = Provider(
     long_cache=LongCache({"cache_control": {"type": "ephemeral", "ttl": "1h"}}, write_price=2 / 1.25),
     limits_cached_tokens=False,
     batches=AnthropicBatches,
-    secret=SecretFormat(("sk-ant-",), r"sk-ant-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"),
     helm_clients={
         "AnthropicClient": HelmClient("ANTHROPIC", sends_messages=False),
         "AnthropicMessagesClient": HelmClient("ANTHROPIC", sends_messages=True),

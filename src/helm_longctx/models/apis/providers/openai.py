@@ -41,7 +41,6 @@ from helm_longctx.models.apis.parameters import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.replies import check_error, check_piece, cut_at_stop, cut_stream
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
-from helm_longctx.redaction.text import SecretFormat
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -380,11 +379,6 @@ PROVIDER = Provider(
     routes={"chat": CHAT, "completions": COMPLETIONS},
     batches=OpenAIBatches,
     batch_files=BatchFiles,
-    secret=SecretFormat(
-        ("sk-",),
-        r"sk-(?:proj|svcacct|admin|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
-        r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
-    ),
     helm_clients={
         "OpenAIClient": HelmClient("OPENAI", sends_messages=True),
         "OpenAIResponseClient": HelmClient("OPENAI", sends_messages=True),

@@ -1,0 +1,57 @@
+"""Patches HELM's adapter factory as soon as a process imports it. Importing this module imports no HELM."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+FACTORY = "helm.benchmark.adaptation.adapters.adapter_factory"
+
+
+class _AdapterHook:
+    """A finder that waits for the import of the factory."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != FACTORY:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader:
+    """A module's own loader, which also applies the patch after the module was executed."""
+
+    def __init__(self, theirs: Any) -> None:
+        self._theirs = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._theirs, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._theirs.exec_module(module)
+        _apply()
+
+
+def _apply() -> None:
+    from helm_longctx.helm.patches import apply_adapter_patch
+
+    apply_adapter_patch()
+
+
+def patch_adapter_on_import() -> None:
+    """Add our methods to HELM's adapter factory: now, or when it is imported. Idempotent.
+
+    Raises:
+        RuntimeError: the factory is imported already, and this version of HELM is not supported.
+    """
+    if FACTORY in sys.modules:
+        _apply()
+    elif not any(isinstance(finder, _AdapterHook) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AdapterHook())

@@ -1,0 +1,47 @@
+"""Checks the names of run entries before HELM, whose import takes a second, is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.tasks.registry import OURS
+
+_DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
+
+
+def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
+    """Check the name of a run entry.
+
+    Args:
+        is_helms: whether HELM has an entry of a name.
+
+    Raises:
+        InputError: neither this package nor HELM has it.
+    """
+    # Commas separate tasks, so `--tasks ruler:task=vt,count_with=x` has the task `count_with=x`.
+    if "=" in name:
+        advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
+        raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
+    if name not in OURS and not is_helms(name):
+        raise InputError(f"{shorten(name)} is not a run entry; give one of HELM's own, or {list_choices(name, OURS)}")
+
+
+def may_be_helms(name: str) -> bool:
+    """Whether HELM or another plugin can have a run entry of a name. The names of plugins are not known yet."""
+    has_plugins = any(point.value != "helm_longctx.plugin" for point in entry_points(group="helm"))
+    return has_plugins or name in read_helms_names()
+
+
+@cache
+def read_helms_names() -> frozenset[str]:
+    """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
+    package = find_spec("helm")
+    folders = [Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []]  # type: ignore[union-attr]
+    paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
+    return frozenset(name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8")))

@@ -1,0 +1,51 @@
+"""The rules of `run --stop-when`, which say what question ends a run when it is decided."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from helm_longctx.errors import bad_argument
+
+BETTER, SCORE, WIDTH = "better", "score", "width"
+ALLOWED = f"{BETTER}, {SCORE}=POINTS or {WIDTH}=POINTS, such as {SCORE}=60"
+
+
+class Rule(NamedTuple):
+    """When a run stops.
+
+    Args:
+        kind: `better` if it is known which of two models is better, `score` if it is known whether the score is above
+            a threshold, or `width` if the interval is narrow enough.
+        share: the threshold or the width, 0 to 1; 0 for `better`.
+    """
+
+    kind: str
+    share: float = 0.0
+
+    @property
+    def models(self) -> int:
+        """The number of models that the question is about."""
+        return 2 if self.kind == BETTER else 1
+
+
+def is_rule(text: str) -> bool:
+    """Whether a text is a rule."""
+    kind, _, points = text.partition("=")
+    if kind not in (SCORE, WIDTH):
+        return text == BETTER
+    try:
+        return 0 < float(points) < 100
+    except ValueError:
+        return False
+
+
+def parse_rule(text: str) -> Rule:
+    """Return the rule that a user wrote.
+
+    Raises:
+        InputError: the text is not a rule.
+    """
+    if not is_rule(text):
+        raise bad_argument("run", "stop_when", text, ALLOWED)
+    kind, _, points = text.partition("=")
+    return Rule(kind, float(points or 0) / 100)
