@@ -13,6 +13,7 @@ from rich.table import Table
 
 from helm_longctx.cli.shared import OutputPath, print_table
 from helm_longctx.data.root import DataRoot
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.tasks.benchmark import Benchmark
@@ -61,10 +62,9 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
     for name in names:
         if name not in known:
             benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
-            raise InputError(
-                f"list: NAME={shorten(name)} is unknown; give {benchmarks}, or their run entries or tasks"
-                f"{suggest(name, sorted(known), most=3)}"
-            )
+            question = suggest(name, sorted(known), most=3) or ";"
+            advice = f"Give {benchmarks}, or their run entries or tasks"
+            raise InputError(f"list: NAME={shorten(name)} is unknown{question} {advice}")
     return [row for labels, row in tasks if not names or labels & set(names)]
 
 
@@ -83,8 +83,14 @@ def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:
         "benchmark": benchmark.name,
         "tasks": len(benchmark.tasks),
         "lengths": _span(lengths),
-        "documentation": page_of(benchmark),
+        "documentation": _find_page(benchmark),
     }
+
+
+def _find_page(benchmark: Benchmark) -> str:
+    """Return the address of a benchmark's page in the documentation, or of its official code if it has no page."""
+    page = Path(page_of(benchmark))
+    return page_address(page.parent.name.replace("_", "-")) if page.name == "README.md" else benchmark.url
 
 
 def _span(lengths: Sequence[int]) -> str:
