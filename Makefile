@@ -7,7 +7,7 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo serve test coverage test-matrix test-sdks chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
+.PHONY: demo serve test coverage test-matrix test-sdks release chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
@@ -49,6 +49,11 @@ test-matrix:
 # Runs the tests of our clients with the lowest and the newest versions of the packages openai and anthropic.
 test-sdks: $(VENV)/installed-dev
 	VENV=$(VENV) .ci/test-sdks
+
+# Builds the files of a release twice into dist/, and tries them in fresh environments outside the clone. It uploads nothing.
+# With TORCH= on the command line, pip gets that in place of the README's build of torch.
+release:
+	PYTHON=$(PYTHON) TORCH='$(if $(filter command line,$(origin TORCH)),$(TORCH))' .ci/release
 
 # Rewrites constraints.txt from the versions that pip chooses today for every Python that we support.
 lock:
@@ -101,4 +106,4 @@ sandbox:
 	@(command -v bwrap && command -v g++) >/dev/null || (apt-get update -qq && apt-get install -y -qq bubblewrap g++) || true
 
 clean:
-	rm -rf $(VENV) .venv-matrix .venv-sdks build dist site benchmark_output prod_env .coverage*
+	rm -rf $(VENV) .venv-matrix .venv-sdks build dist dist-report.tar.gz site benchmark_output prod_env .coverage*
