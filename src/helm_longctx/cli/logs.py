@@ -10,6 +10,8 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
+from helm_longctx.errors import InputError
+
 _PACKAGE = Path(__file__).parents[1]
 
 _CHATTER = ("helm/clients/", "helm/common/credentials_utils.py")
@@ -18,12 +20,17 @@ request, and its look-up of keys warns although a client finds the key in the en
 
 
 @contextmanager
-def select_messages(quiet: bool = False, verbose: bool = False) -> Iterator[TextIO]:
+def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     """Log only errors (quiet), all messages of HELM (verbose), or warnings and progress, while the block runs.
 
     Yields:
         The stream for what HELM prints.
+
+    Raises:
+        InputError: both options are given.
     """
+    if quiet and verbose:
+        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
     helms, ours = logging.getLogger("helm"), logging.getLogger("helm_longctx")
     levels = helms.level, ours.level
     helms.setLevel("ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.logs import select_messages
+from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries, split_names
 from helm_longctx.errors import InputError, bad_argument
@@ -90,9 +90,7 @@ def run(
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
-    if quiet and verbose:
-        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
-    with select_messages(quiet, verbose) as prints:
+    with set_log_levels(quiet, verbose) as prints:
         _run(config, _options(arguments), prints)
 
 
