@@ -96,9 +96,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/proselint check --config .ci/proselint.json $(PAGES)
 
 # Generates what follows from the benchmarks' folders and the commands: pages in docs/reference/, the lists of benchmarks in
-# README.md, docs/index.md, NOTICE and CITATION.cff, NeMo Evaluator's framework.yml, and the files of run entries in run_specs/.
+# README.md, docs/index.md, NOTICE and CITATION.cff, NeMo Evaluator's framework.yml, the files of run entries in run_specs/, and the list of
+# public names, from which names vanish only with REMOVE=1 (docs/stability.md).
 reference: $(VENV)/installed
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_interface.py $(if $(REMOVE),--remove)
 	$(BIN)/helm-longctx confs run_specs > /dev/null
 
 # Takes the screenshots in docs/images/ from a demo.
