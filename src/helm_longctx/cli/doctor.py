@@ -43,7 +43,7 @@ _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
-_WITHOUT_TORCHVISION = "transformers cannot import its models: HELM's own Hugging Face clients fail, but not ours"
+_WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
 
 
 def doctor(

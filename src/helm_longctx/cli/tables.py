@@ -99,9 +99,9 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
     for name in names:
         if name not in known:
             benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
-            question = suggest(name, sorted(known), most=3) or ";"
-            advice = f"Give {benchmarks}, or their run entries or tasks"
-            raise InputError(f"list: NAME={shorten(name)} is unknown{question} {advice}")
+            question = suggest(name, sorted(known), most=3)
+            give = f"{question} Give" if question else "; give"
+            raise InputError(f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their run entries or tasks")
     return [row for labels, row in tasks if not names or labels & set(names)]
 
 
