@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from helm_longctx.data.fetch import Source
@@ -73,7 +73,8 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
 def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
     """Yield each source of each task at each of its lengths, with the time when it is fetched."""
     for task in benchmark.tasks:
-        for length in sorted(task.sizes) or [None]:
+        lengths: Iterable[int | None] = sorted(task.sizes) or (None,)
+        for length in lengths:
             yield from ((task, BEFORE_RUN, source) for source in task.sources(length))
             yield from ((task, ON_REQUEST, source) for source in task.optional_sources(length))
         yield from ((task, FOR_JUDGES, source) for source in task.judge_sources.values())
