@@ -7,7 +7,8 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo serve test coverage test-matrix test-sdks chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
+.PHONY: demo serve test coverage test-matrix test-newest test-sdks release release-version \
+	publish-release publish-docs lint-workflows container chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
@@ -47,9 +48,38 @@ chaos: $(VENV)/installed-dev
 test-matrix:
 	.ci/test-matrix
 
+# Runs the same tests with the newest version of every package instead of the versions in constraints.txt.
+test-newest:
+	VERSIONS=newest .ci/test-matrix
+
 # Runs the tests of our clients with the lowest and the newest versions of the packages openai and anthropic.
 test-sdks: $(VENV)/installed-dev
 	VENV=$(VENV) .ci/test-sdks
+
+# Builds the files of a release twice into dist/, and tries them in fresh environments outside the clone. It uploads nothing.
+# With TORCH= on the command line, pip gets that in place of the README's build of torch.
+release:
+	PYTHON=$(PYTHON) TORCH='$(if $(filter command line,$(origin TORCH)),$(TORCH))' .ci/release
+
+# The steps of the workflow that publishes a release: TAG= is the tag, FILES= the folder with the files.
+release-version:
+	.ci/check-tag $(TAG)
+
+publish-release:
+	.ci/publish-release $(TAG) $(FILES)
+
+# Commits the documentation of a release (TAG=v1.2.3) or of the main branch (TAG=main) to the branch gh-pages.
+publish-docs: $(VENV)/installed-dev
+	VENV=$(VENV) .ci/publish-docs $(TAG)
+
+# Checks the workflows in .github/workflows. Needs npm.
+lint-workflows:
+	.ci/lint-workflows
+
+# Builds the container from the wheel in dist/. CONTAINER= names another program than docker.
+CONTAINER ?= docker
+container:
+	$(CONTAINER) build --tag helm-longctx --file Containerfile .
 
 # Rewrites constraints.txt from the versions that pip chooses today for every Python that we support.
 lock:
@@ -67,9 +97,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/proselint check --config .ci/proselint.json $(PAGES)
 
 # Generates what follows from the benchmarks' folders and the commands: pages in docs/reference/, the lists of benchmarks in
-# README.md, docs/index.md, NOTICE and CITATION.cff, NeMo Evaluator's framework.yml, and the files of run entries in run_specs/.
+# README.md, docs/index.md, NOTICE and CITATION.cff, NeMo Evaluator's framework.yml, the files of run entries in run_specs/, and the list of
+# public names, from which names vanish only with REMOVE=1 (docs/stability.md).
 reference: $(VENV)/installed
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_interface.py $(if $(REMOVE),--remove)
 	$(BIN)/helm-longctx confs run_specs > /dev/null
 
 # Takes the screenshots in docs/images/ from a demo.
@@ -102,4 +134,4 @@ sandbox:
 	@(command -v bwrap && command -v g++) >/dev/null || (apt-get update -qq && apt-get install -y -qq bubblewrap g++) || true
 
 clean:
-	rm -rf $(VENV) .venv-matrix .venv-sdks build dist site benchmark_output prod_env .coverage*
+	rm -rf $(VENV) .venv-matrix .venv-sdks .venv-actionlint build dist dist-report.tar.gz site benchmark_output prod_env .coverage*

@@ -19,6 +19,7 @@ import typer
 from core_evals.helm_longctx.framework import make_framework
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, load_parser
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.data_cards import DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, FOLDER, benchmarks_in, read_folders
@@ -29,6 +30,7 @@ SOURCE = Path("src/helm_longctx/benchmarks")
 
 DIRECTION = {None: "", True: "lower is better", False: "higher is better"}
 WIDTH = 120
+MOST_CHECKS = 4
 _CITATION = re.compile(
     r"(?P<authors>.+?)(?: \((?P<year>\d{4})\))?: \*(?P<title>[^*]+)\*(?: \((?P<notes>[^)]+)\))?, (?P<url>\S+)"
 )
@@ -37,7 +39,7 @@ OTHER_SCENARIOS = ("HELM's own scenarios, with our runner and pages", "HELM's ow
 
 def files() -> dict[str, str]:
     """Return the content of each file by its path in the repository."""
-    reference = {"tasks": _tasks(), "metrics": _metrics(), "commands": _commands()}
+    reference = {"tasks": _tasks(), "metrics": _metrics(), "data": _data(), "commands": _commands()}
     return {
         **{f"docs/reference/{name}.md": "\n".join(lines).rstrip() + "\n" for name, lines in reference.items()},
         "README.md": _with_published(_with_benchmarks("README.md", "")),
@@ -201,6 +203,41 @@ def _metrics() -> Iterator[str]:
                 for metric in benchmark.metrics
             ),
         )
+
+
+def _data() -> Iterator[str]:
+    yield "# Data cards\n"
+    yield "This page lists where the data of each benchmark comes from. Nothing of it is part of this package. A run"
+    yield "fetches what it needs into the cache ([Data](../data.md)), and compares it with the value under *check*. The"
+    yield "record beside a file has the revision that was fetched. `helm-longctx list --data --json` prints all digests"
+    yield "and files.\n"
+    for benchmark in BENCHMARKS:
+        yield f"## {benchmark.title}\n"
+        if cards := make_cards(benchmark):
+            head = ("source", "revision", "check", "license", "size", "files", "fetched", "tasks")
+            yield from _table(head, (_card(card, len(benchmark.tasks)) for card in cards))
+        else:
+            yield "The data is generated, or is the user's own.\n"
+        if faults := [f"- {fault}." for card in cards for fault in card.faults]:
+            yield "\n".join(["Known faults:\n", *faults, ""])
+
+
+def _card(card: DataCard, tasks: int) -> tuple[str, ...]:
+    checks = (
+        card.checks
+        if len(card.checks) <= MOST_CHECKS
+        else [f"{len(card.checks)} values of {card.checks[0].split()[0]}"]
+    )
+    return (
+        f"<{card.page}>",
+        ", ".join(card.revisions),
+        ", ".join(checks),
+        card.license,
+        card.size or "unknown",
+        str(len(card.files)),
+        ", ".join(card.times),
+        "all" if len(card.tasks) == tasks else ", ".join(f"`{name}`" for name in card.tasks),
+    )
 
 
 def _values(limits: tuple[float, float] | None, lower_is_better: bool | None) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
-import helm.benchmark.metrics.basic_metrics  # noqa: F401
+import nltk
 import pytest
 from helm.benchmark import model_deployment_registry as registry
 from hypothesis import settings as hypothesis_settings
 
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.redaction import text
+from tests.support import punkt
 from tests.support.commands import Command
 from tests.support.fabricate import build_mirror
 
@@ -29,6 +30,17 @@ BASELINES = ("longctx/lexical", "longctx/null")
 NEW_EXAMPLES = os.environ.get("HELM_LONGCTX_NEW_EXAMPLES") == "1"
 hypothesis_settings.register_profile("project", deadline=None, derandomize=not NEW_EXAMPLES)
 hypothesis_settings.load_profile("project")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this process and those that it starts a punkt model, which HELM's metrics else download when they are imported."""
+    folder = tempfile.TemporaryDirectory(prefix="nltk_data")
+    config.add_cleanup(folder.cleanup)
+    os.environ["NLTK_DATA"] = folder.name
+    nltk.data.path.insert(0, folder.name)
+    punkt.write_model(Path(folder.name))
+    # NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
+    import helm.benchmark.metrics.basic_metrics  # noqa: F401
 
 
 @pytest.fixture(scope="session", autouse=True)

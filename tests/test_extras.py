@@ -183,6 +183,42 @@ def test_doctor_says_what_to_do(tmp_path: Path) -> None:
     assert other.endswith("holds the key")
 
 
+@pytest.mark.parametrize(
+    ("torch", "vision", "fault"),
+    [
+        (("2.13.0+cpu", False), ("0.28.0", "2.13.0", True), "0.28.0 is built for CUDA, but torch 2.13.0+cpu is not"),
+        (("2.13.0", False), ("0.27.0", "2.12.0", False), "0.27.0 needs torch 2.12.0, but torch 2.13.0 is installed"),
+        (("2.13.0", True), ("0.28.0", "2.13.0", True), ""),
+        (("2.13.0+cpu", False), ("0.28.0+cpu", "2.13.0", False), ""),
+        (None, ("0.28.0", "2.13.0", True), ""),
+    ],
+)
+def test_a_torchvision_that_does_not_fit(
+    torch: tuple[str, bool] | None, vision: tuple[str, str, bool], fault: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A torchvision for another torch, or for CUDA beside a build without it, is found in the installed files."""
+    files = {"torchvision/_C.so": b"\x7fELF libtorch_cuda.so" if vision[2] else b"\x7fELF libtorch_cpu.so"}
+    files["torchvision.dist-info/METADATA"] = (
+        f"Metadata-Version: 2.1\nName: torchvision\nVersion: {vision[0]}\nRequires-Dist: torch (=={vision[1]})\n".encode()
+    )
+    if torch:
+        files["torch.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: torch\nVersion: {torch[0]}\n".encode()
+        files["torch/lib/libtorch_cuda.so" if torch[1] else "torch/lib/libtorch.so"] = b""
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert extras.explain_torchvision() == (f"torchvision {fault}" if fault else "")
+
+
+def test_importing_helms_metrics_downloads_nothing() -> None:
+    """Processes that tests start find a punkt model, so that HELM's metrics do not download one when they are imported."""
+    command = [sys.executable, "-c", "import helm.benchmark.metrics.basic_metrics"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "nltk_data" not in done.stdout + done.stderr
+
+
 QUESTION = JudgeRequest("Is it right?", json.loads, max_tokens=9, temperature=0.0, top_p=1.0, seed=None)
 
 

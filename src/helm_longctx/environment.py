@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
 
 from helm_longctx.errors import InputError
+
+DOCUMENTATION = "https://helm-longctx.readthedocs.io/en/stable/"
+"""Address of the documentation. Who installs the package with pip does not have the folder `docs`."""
 
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
 """Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
@@ -38,6 +44,22 @@ EXTRAS = {
 
 scikit-learn and scipy, which come with crfm-helm, are left out. So are the packages of providers, which are in their
 records (`models/apis/provider.py`)."""
+
+
+_PINNED_TORCH = re.compile(r"torch\s*\(?==\s*([\d.]+)")
+
+_CUDA = "libtorch_cuda.so"
+"""A file that only torch's builds for CUDA have, and that torchvision's builds for CUDA name."""
+
+
+def page_address(page: str) -> str:
+    """Return the address of a page of the documentation.
+
+    Args:
+        page: its name in the folder `docs` without `.md`, with or without an anchor, such as `judges#keys`.
+    """
+    name, mark, anchor = page.partition("#")
+    return f"{DOCUMENTATION}{name}/{mark}{anchor}"
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:
@@ -116,6 +138,25 @@ def is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # raised if the parent package is missing
         return False
+
+
+def explain_torchvision() -> str:
+    """Return why torchvision does not fit torch; an empty text if it does, or if one of them is missing.
+
+    The installed files are read, because importing the two takes seconds.
+    """
+    try:
+        torch, vision = distribution("torch"), distribution("torchvision")
+    except PackageNotFoundError:
+        return ""
+    needs = next(filter(None, (_PINNED_TORCH.match(text) for text in vision.requires or [])), None)
+    if needs and needs[1] != torch.version.partition("+")[0]:
+        return f"torchvision {vision.version} needs torch {needs[1]}, but torch {torch.version} is installed"
+    library = Path(str(vision.locate_file("torchvision/_C.so")))
+    needs_cuda = library.is_file() and _CUDA.encode() in library.read_bytes()
+    if needs_cuda and not Path(str(torch.locate_file(f"torch/lib/{_CUDA}"))).is_file():
+        return f"torchvision {vision.version} is built for CUDA, but torch {torch.version} is not"
+    return ""
 
 
 def ignore_broken_torchvision() -> None:

@@ -31,7 +31,7 @@ def problems(command: str) -> list[str]:
         ("-r helmet_recall:length=8k", "helmet_recall names no model"),
         ("-r 'helmet_recall:length=8k, model=longctx/lexical'", "a space around the argument ' model'"),
         ("-r helmet_recall:length=8k,model=../x", "helmet_recall: model='../x' is not a model; give one of HELM's models"),
-        ("-r helmet_recall:length=8k,model=longctx/lexica", "did you mean longctx/lexical?"),
+        ("-r helmet_recall:length=8k,model=longctx/lexica", "is not a model; did you mean longctx/lexical? Give one of "),
         ("-r helmet_recall:length=8k --models-to-run longctx/nul", "--models-to-run 'longctx/nul' is not a model"),
         (f"{GOOD} -n 0", "-n 0 is invalid; give a whole number from 1"),
         (f"{GOOD} -m -1", "-m -1 is invalid; give a whole number from 1"),
@@ -116,3 +116,13 @@ def test_helm_run_ends_before_anything_is_made(tmp_path: Path) -> None:
     assert done.stderr.count("helm-longctx: error: ") == 3
     assert "Traceback" not in done.stdout + done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_helms_own_runner_names_the_next_command(tmp_path: Path) -> None:
+    """After runs with HELM's own runner, one line names the command that shows the scores, which helm-summarize does not."""
+    entry = "helmet_recall:task=json_kv,length=4k,num_samples=1,model=longctx/lexical"
+    done = run("helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if "helm-summarize" in line]
+    assert len(lines) == 1
+    assert "Next: helm-longctx summarize --suite s -o benchmark_output (helm-summarize does not " in lines[0]

@@ -7,8 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from helm.common.credentials_utils import provide_api_key
 
+from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
+from helm_longctx.cli.config.entries import plan_entries
+from helm_longctx.cli.config.load import load_config
+from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.run import read_options
+from helm_longctx.data.root import ENVIRONMENT
 from tests.support.commands import Command
 from tests.support.configs import write
 
@@ -19,7 +25,7 @@ def test_the_schema_is_json(command: Command) -> None:
     assert json.loads(command.out)["properties"]["models"]["type"] == "array"
 
 
-def test_a_dry_run_of_options(command: Command) -> None:
+def test_a_dry_run_ofread_options(command: Command) -> None:
     """`run --dry-run` prints the run entries, HELM's command and the estimate, and runs nothing."""
     options = ["--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--argument", "num_samples=2", "--dry-run"]
     assert command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0") == 0
@@ -146,3 +152,65 @@ def test_summarize_as_json(command: Command) -> None:
     (row,) = json.loads(command.out)
     assert (row["leaderboard"], row["scores"]) == ("HELMET", {"Recall 8k": 1.0})
     assert "Recall 8k: 2 of the benchmark's 100 examples (json_kv)" in row["notes"]
+
+
+def test_models_separated_by_commas(command: Command) -> None:
+    """`--model a,b` names two models, as `--tasks` and `--length` name several values; so does the option of `estimate`."""
+    models = ["--model", "longctx/lexical,longctx/null"]
+    assert command("run", "--entry", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models, "--dry-run") == 0
+    assert command.out.startswith("2 runs:\n")
+    assert command("estimate", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models) == 0
+    assert all(name in command.out for name in ("longctx/lexical", "longctx/null"))
+
+
+def test_a_benchmark_stands_for_its_entries() -> None:
+    """`--tasks helmet` names the run entries of HELMET's published tables, and `ruler` stays a run entry."""
+    config = load_config(None, read_options({"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]}))
+    entries = [entry.text.partition(":")[0] for entry in plan_entries(config)]
+    categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
+    assert entries == [*(f"helmet_{name}" for name in categories), "ruler"]
+
+
+def test_a_failure_is_printed_once(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reason of a failed run is printed once, whether the run is the only one or one of several."""
+    path = tmp_path / "data/helmet/json_kv/test_k105_dep6.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"context": 1}\n')
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    reason = "test_k105_dep6.jsonl:1: column 'context' must be str, found int"
+    options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--suite", "x"]
+    for models, told in (("longctx/lexical", "1 of 1 runs were not made"), ("longctx/lexical,longctx/null", "2 of 2")):
+        caplog.clear()
+        assert command("run", *options, "--model", models) == 2
+        assert command.err.splitlines()[-1].startswith(f"helm-longctx: error: {told}")
+        assert (command.err + caplog.text).count(reason) == len(models.split(","))
+
+
+def test_generation_is_told_once(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+    """One line says that examples of tasks without official files are generated, whatever the number of tasks."""
+    _warn_of_generation.cache_clear()
+    options = ["--entry", "helmet_recall:length=8k,num_samples=1", "--model", "longctx/lexical", "--suite", "x"]
+    assert command("run", *options) == 0
+    (line,) = [record.getMessage() for record in caplog.records if "are generated" in record.getMessage()]
+    assert line.endswith("lacks official files of recall tasks; their examples are generated")
+
+
+def test_helms_chatter_is_hidden(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+    """`run`, `batch` and `estimate` do not print where HELM looks for keys, or that a key is not in its file."""
+    entry = "helmet_recall:task=json_kv,length=8k,num_samples=1"
+    for arguments in (
+        ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "x"),
+        ("batch", "submit", f"{entry},model=longctx/lexical", "--suite", "y", "-m", 9),
+        ("batch", "status", "--suite", "x"),
+        ("estimate", entry, "--model", "longctx/lexical"),
+    ):
+        command(*arguments)
+        assert "Looking in path" not in command.out + command.err
+    with hide_chatter():
+        print("Looking in path: prod_env")
+        provide_api_key({}, "openai")
+    assert "openaiApiKey" not in caplog.text
+    provide_api_key({}, "openai")
+    assert "openaiApiKey" in caplog.text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,7 @@ import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
 from helm_longctx.judging import availability, calls
 from helm_longctx.judging.availability import check_judge, find_official_judge
+from helm_longctx.redaction.logs import warn_once
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
@@ -140,3 +143,27 @@ def test_local_models_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient", {})
     register_model_deployment(ModelDeployment("local/judge", client, model_name="local/judge"))
     check_judge("local/judge", {})
+
+
+def test_a_missing_extra_ends_the_run_first(hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a key for the official judge but without the extra, the error names the extra before anything is sent."""
+    monkeypatch.setitem(sys.modules, "authlib", None)
+    install = re.escape("needs authlib; install with: pip install 'helm-longctx[judges]'")
+    with pytest.raises(InputError, match=rf"^judge=auto \({OFFICIAL}\) {install}$"):
+        find_official_judge(OFFICIAL, KEY)
+    assert not hosts[0].calls
+    assert not hosts[1].calls
+
+
+@pytest.mark.usefixtures("hosts")
+def test_a_missing_package_is_no_missing_key(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """If the package of the judge's client is missing, the warning says what to install, and not that a key is missing."""
+    warn_once.cache_clear()
+    official = "openai/other-2024"
+    register_model_deployment(ModelDeployment(official, ClientSpec(OPENAI, {}), model_name=official))
+    for name in [name for name in sys.modules if name.split(".")[0] == "openai" or name == OPENAI.rpartition(".")[0]]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    assert find_official_judge(official, KEY) is None
+    assert "its client needs openai; install with: pip install 'helm-longctx[openai]'; give judge=" in caplog.text
+    assert "no key" not in caplog.text

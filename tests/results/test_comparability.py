@@ -57,6 +57,7 @@ def test_a_whole_run_lacks_nothing() -> None:
         ({"request_too_long": 1.0}, {}, "request_too_long:json_kv=1", "requests too long for the model: 100 % (json_kv)"),
         ({"prompt_cut": 0.125}, {}, "prompt_cut:json_kv=0.125", "cut prompts: 12.5 % (json_kv)"),
         ({"subsampled": 1.0}, {}, "subsampled:json_kv", "instances drawn by -m (json_kv)"),
+        ({}, {"length": 9216}, "length:json_kv=9k", "9k is not a length of the benchmark (json_kv)"),
         ({}, {"num_samples": 6}, "num_samples:json_kv=6/100", "6 of the benchmark's 100 examples (json_kv)"),
         ({}, {"num_samples": "99"}, "num_samples:json_kv=99/100", "99 of the benchmark's 100 examples (json_kv)"),
     ],

@@ -173,15 +173,18 @@ def test_errors_that_are_no_input_errors(tmp_path: Path) -> None:
     assert len(PlainClient.asked) == 12
 
 
-def test_both_kinds_of_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused run and a run with another error are both named in one line."""
+def test_both_kinds_of_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refused run and a run with another error are both named in one line, and the log has the reason once."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: '"' in prompt[:200]))
     refused = spec_of(PLAIN.replace("length", "task=json_kv,length"))
     broken = spec_of(PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")])
     with pytest.raises(InputError) as told:
         make_runner(tmp_path).run_all([broken, refused])
     why = str(told.value)
-    assert why.startswith(f"1 of 2 runs were not made: {refused.name}: 3 requests failed, the last ones in a row")
+    assert why.startswith(f"1 of 2 runs were not made: {refused.name}: their errors are in the log")
+    assert caplog.text.count(f"{refused.name}: 3 requests failed, the last ones in a row") == 1
     assert why.endswith(f'Failed runs: ["{broken.name}"]: their errors are in the log')
 
 

@@ -13,16 +13,21 @@ from nltk.tokenize.punkt import PunktParameters, save_punkt_params
 ABBREVIATIONS = {"dr", "mr", "p.m", "a.b"}
 
 
-@contextmanager
-def installed(folder: Path) -> Iterator[Path]:
-    """Install the model in a folder until the block ends; processes that start meanwhile can use the folder as `NLTK_DATA`."""
+def write_model(folder: Path) -> None:
+    """Write the model into a folder of NLTK's data. NLTK only writes to folders in `nltk.data.path`."""
     target = folder / "tokenizers/punkt_tab/english"
     target.mkdir(parents=True, exist_ok=True)
     parameters = PunktParameters()
     parameters.abbrev_types = set(ABBREVIATIONS)
+    save_punkt_params(parameters, str(target))
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[Path]:
+    """Install the model in a folder until the block ends; processes that start meanwhile can use the folder as `NLTK_DATA`."""
     nltk.data.path.insert(0, str(folder))
     try:
-        save_punkt_params(parameters, str(target))
+        write_model(folder)
         _get_punkt_tokenizer.cache_clear()
         yield folder
     finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import (
     ConfPaths,
     Entries,
@@ -87,13 +88,15 @@ def submit(
     from helm_longctx.runner.batches.judges import JudgeBatchRunner
     from helm_longctx.runner.batches.submission import BatchRunner, Plan
 
-    kind = JudgeBatchRunner if judges else BatchRunner
-    runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
-    batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
-    runner.run_all(specs)
-    # Requests that failed temporarily are sent again as long as a round answers some of them.
-    while wait and batches.wait():
+    with hide_chatter():
+        specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+        kind = JudgeBatchRunner if judges else BatchRunner
+        runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
+        batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
         runner.run_all(specs)
+        # Requests that failed temporarily are sent again as long as a round answers some of them.
+        while wait and batches.wait():
+            runner.run_all(specs)
     _print_states(batches)
 
 
@@ -135,10 +138,11 @@ def collect(
         raise InputError("--forget and --wait cannot be given together; give one of them")
     batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
     try:
-        if wait:
-            batches.wait()
-        else:
-            batches.collect(forget)
+        with hide_chatter():
+            if wait:
+                batches.wait()
+            else:
+                batches.collect(forget)
     except InputError:
         with suppress(InputError):  # the error that is raised has these errors, too
             _print_states(batches)
@@ -157,7 +161,9 @@ def cancel(
 ) -> None:
     """Cancel the batches of a suite that have not ended. Answers that exist can still be collected."""
     batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
-    print(f"{batches.cancel()} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
+    with hide_chatter():
+        cancelled = batches.cancel()
+    print(f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
 
 
 def _batches(
@@ -172,16 +178,17 @@ def _batches(
     from helm_longctx.runner.batches.collection import Batches
 
     folder = suite_folder(output_path, suite)
-    fill_registries(local_path)
     # An argument is the name of an existing run, or else a run entry.
     names = [entry for entry in entries or [] if (folder / entry).is_dir()]
     others = [entry for entry in entries or [] if entry not in names]
-    if others or conf_paths:
-        specs = make_specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
-        names += [spec.name for spec in specs]
-    if absent := [name for name in names if not (folder / name).is_dir()]:
-        raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")
-    return Batches(local_path, [folder / name for name in names] if names else sorted(folder.iterdir()))
+    with hide_chatter():
+        fill_registries(local_path)
+        if others or conf_paths:
+            specs = make_specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
+            names += [spec.name for spec in specs]
+        if absent := [name for name in names if not (folder / name).is_dir()]:
+            raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")
+        return Batches(local_path, [folder / name for name in names] if names else sorted(folder.iterdir()))
 
 
 def _print_states(batches: Batches) -> None:
@@ -189,10 +196,11 @@ def _print_states(batches: Batches) -> None:
     for column in ("run", "batch", "state", "requests", "done", "no answer"):
         table.add_column(column, overflow="fold")
     try:
-        for state in batches.states():
-            part = state.part
-            failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
-            counts = str(len(part.requests)), str(state.done)
-            table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
+        with hide_chatter():
+            for state in batches.states():
+                part = state.part
+                failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
+                counts = str(len(part.requests)), str(state.done)
+                table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
     finally:
         print_table(table)

@@ -27,6 +27,7 @@ from helm_longctx.cli.shared import (
     without_helms_log,
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.environment import explain_torchvision, page_address
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.leaderboard.suite import suite_folder
@@ -34,7 +35,7 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
-VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
+VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "torchvision", "huggingface_hub")
 
 OLDEST_PYTHON = (3, 11)
 """The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
@@ -45,6 +46,8 @@ Finding = tuple[bool | None, str]
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
+
+_WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
 
 
 def doctor(
@@ -110,8 +113,11 @@ def _versions() -> Iterator[Finding]:
             yield True, f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
             advice = f"{name} is not installed; install it with: pip install {name}"
-            is_optional = name == "torch"
+            is_optional = name in ("torch", "torchvision")
             yield None if is_optional else False, f"{advice}{_WITHOUT_TORCH if is_optional else ''}"
+    if reason := explain_torchvision():
+        advice = f"install a build that fits: {page_address('quickstart#torch')}"
+        yield None, f"{reason}, so {_WITHOUT_TORCHVISION}; {advice}"
 
 
 def _plugin() -> Iterator[Finding]:

@@ -12,7 +12,16 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, make_specs, print_table
+from helm_longctx.cli.logs import hide_chatter
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    Models,
+    OutputPath,
+    check_folder,
+    make_specs,
+    print_table,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import length_label
 
@@ -32,7 +41,7 @@ MAX_INSTANCES = 1_000_000
 
 def estimate(
     entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Model, as for helm-run; can be repeated.")] = None,
+    model: Models = None,
     conf_paths: Annotated[list[Path] | None, typer.Option(help="Files of run entries, as for helm-run.")] = None,
     most: Annotated[int, typer.Option("-m", min=1, help="Maximum instances per run, as for helm-run.")] = MAX_INSTANCES,
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
@@ -67,9 +76,11 @@ def estimate(
 
     known = read_spreads(output_path / "runs" / like) if like else {}
     own = _own_prices(prices, model or [], price_input, price_output)
-    runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
     rate = Rate(requests_per_minute, tokens_per_minute)
-    estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
+    with hide_chatter():
+        specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
+        runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
+        estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
     print_estimates(estimates, "give --prices, or --price-input and --price-output")
     plans = make_plans(estimates, known, detect / 100 if detect else None)
     print_plans(plans, known, detect)

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, interval_text, percent_text
+from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import (
     LocalPath,
     OutputPath,
@@ -114,7 +115,8 @@ def _client(local_path: Path) -> AutoClient:
     fill_registries(local_path)
     cache = local_path / CACHE_DIR
     cache.mkdir(parents=True, exist_ok=True)
-    return AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
+    with hide_chatter():
+        return AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
 
 
 def _report(rows: pd.DataFrame) -> dict[str, Any]:

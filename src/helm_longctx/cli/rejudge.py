@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
 from helm_longctx.errors import InputError
 from helm_longctx.results.leaderboard.suite import suite_folder
@@ -40,9 +41,11 @@ def rejudge(
         raise InputError(f"runs={', '.join(absent)!r}: suite {suite} has no such finished run")
     if not folders:
         raise InputError(f"suite {suite} has no run with a judge; name a run and --judge")
-    rejudger = Rejudger(output_path, to or suite, local_path)
+    with hide_chatter():
+        rejudger = Rejudger(output_path, to or suite, local_path)
     for run, spec in rejudger.specs(folders, judge).items():
-        result = rejudger.rejudge(run, spec)
+        with hide_chatter():
+            result = rejudger.rejudge(run, spec)
         count = f"{result.verdicts} verdicts given" if judge else f"{result.recovered} verdicts recovered"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         # Judging can take hours, so each result is printed at once.

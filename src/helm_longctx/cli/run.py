@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.shared import fill_registries
+from helm_longctx.cli.logs import set_log_levels
+from helm_longctx.cli.shared import fill_registries, split_names
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.leaderboard.suite import suite_path
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 """Names of models on a server that run entries can use unchanged."""
-
-_PACKAGE = Path(__file__).parents[1]
 
 Texts = list[str] | None
 
@@ -54,7 +50,7 @@ Schema = Annotated[
 ]
 
 
-ModelNames = Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")]
+ModelNames = Annotated[Texts, typer.Option(help="Models that HELM knows, e.g. a/b,c/d.", callback=split_names)]
 ModelUrl = Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")]
 ModelType = Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")]
@@ -73,7 +69,7 @@ DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Only print the r
 def run(
     config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
-    tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Run entries or benchmarks, e.g. helmet_rag,ruler.")] = None,
     length: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
     argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
     entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
@@ -144,7 +140,10 @@ def _run(path: Path | None, options: Options, prints: TextIO, published: str) ->
             fill_registries(config.local_path)
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
-        print_protocols(config.protocols or [])
+        if config.protocols:
+            from helm_longctx.cli.protocols import print_protocols
+
+            print_protocols(config.protocols)
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
@@ -236,7 +235,7 @@ def _list_values(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int
 
 def _list_models(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
     """Yield the models: first the models of `--model`, then the one of `--model-url`."""
-    names = list(arguments.get("model", []))
+    names = arguments.get("model", [])
     for number, name in enumerate(names):
         yield ("models", number), "--model", name
     fields = [name for name in _ENDPOINT_KEYS if name in arguments]
@@ -318,40 +317,6 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     if made:
         show_scores(config.suite, config.output_path)
         _print_end(plan, made, has_failed)
-
-
-@contextmanager
-def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
-    """Log only errors (quiet), all messages of HELM (verbose), or warnings and progress, while the block runs.
-
-    Yields:
-        The stream for what HELM prints.
-
-    Raises:
-        InputError: both options are given.
-    """
-    if quiet and verbose:
-        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
-    helms, ours = logging.getLogger("helm"), logging.getLogger("helm_longctx")
-    levels = helms.level, ours.level
-    helms.setLevel("ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper())
-    ours.setLevel("ERROR" if quiet else levels[1])
-    if not verbose:
-        helms.addFilter(_is_for_users)
-    try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            yield sys.stderr if verbose else nowhere
-    finally:
-        helms.setLevel(levels[0])
-        ours.setLevel(levels[1])
-        helms.removeFilter(_is_for_users)
-
-
-def _is_for_users(record: logging.LogRecord) -> bool:
-    """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
-    text = record.getMessage().strip()
-    is_bracket = text.endswith("{") or text.startswith("}")
-    return record.levelno >= logging.WARNING or (Path(record.pathname).is_relative_to(_PACKAGE) and not is_bracket)
 
 
 def _print_end(plan: Plan, made: list[str], has_failed: bool) -> None:

@@ -30,12 +30,19 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def split_names(texts: list[str] | None) -> list[str] | None:
+    """Split the values of an option that can be repeated: each is a name, or several names separated by commas."""
+    return texts and [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
 Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
 Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
 ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
-Models = Annotated[list[str] | None, typer.Option(help="Models for run entries without a model.")]
+Models = Annotated[
+    list[str] | None, typer.Option(help="Models for run entries without a model, e.g. a/b,c/d.", callback=split_names)
+]
 MostInstances = Annotated[
     int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run, as for helm-run.")
 ]

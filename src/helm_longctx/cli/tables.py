@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +13,11 @@ from rich.table import Table
 
 from helm_longctx.cli.shared import OutputPath, print_table
 from helm_longctx.data.root import DataRoot
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.data_cards import DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, page_of
@@ -29,20 +31,56 @@ def list_tasks(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List the tasks of all benchmarks.")] = False,
     length: Annotated[str, typer.Option(help="Length for which to check the data.")] = "128k",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tasks as JSON.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="List the sources and licenses of the data instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """List the benchmarks, or tasks with lengths, metric, output budget, and whether their data is present."""
+    found = _find_tasks(names or [])
+    if data:
+        _print_cards(
+            [card for benchmark in _distinct(each for each, *_ in found) for card in make_cards(benchmark)], as_json
+        )
+        return
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in _find_tasks(names or [])]
+    rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in found]
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        _print_json(rows)
     elif names or every:
         _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
     else:
         _print_rows(list(map(_benchmark_row, BENCHMARKS)), "Benchmarks")
         print("The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all")
+
+
+def _distinct(benchmarks: Iterable[Benchmark]) -> list[Benchmark]:
+    return list({benchmark.name: benchmark for benchmark in benchmarks}.values())
+
+
+def _print_json(rows: Sequence[object]) -> None:
+    sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _print_cards(cards: Sequence[DataCard], as_json: bool) -> None:
+    """Print from where the data is. The JSON also has the digests, files and faults."""
+    if as_json:
+        _print_json(cards)
+    elif cards:
+        rows = [
+            {
+                "benchmark": card.benchmark,
+                "data": card.page,
+                "license": card.license,
+                "size": card.size or "unknown",
+                "fetched": ", ".join(card.times),
+            }
+            for card in cards
+        ]
+        _print_rows(rows, "Data")
+        print(f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json")
+    else:
+        print("The data of these tasks is generated, or your own.")
 
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
@@ -61,10 +99,9 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
     for name in names:
         if name not in known:
             benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
-            raise InputError(
-                f"list: NAME={shorten(name)} is unknown; give {benchmarks}, or their run entries or tasks"
-                f"{suggest(name, sorted(known), most=3)}"
-            )
+            question = suggest(name, sorted(known), most=3)
+            give = f"{question} Give" if question else "; give"
+            raise InputError(f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their run entries or tasks")
     return [row for labels, row in tasks if not names or labels & set(names)]
 
 
@@ -83,8 +120,14 @@ def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:
         "benchmark": benchmark.name,
         "tasks": len(benchmark.tasks),
         "lengths": _span(lengths),
-        "documentation": page_of(benchmark),
+        "documentation": _find_page(benchmark),
     }
+
+
+def _find_page(benchmark: Benchmark) -> str:
+    """Return the address of a benchmark's page in the documentation, or of its official code if it has no page."""
+    page = Path(page_of(benchmark))
+    return page_address(page.parent.name.replace("_", "-")) if page.name == "README.md" else benchmark.url
 
 
 def _span(lengths: Sequence[int]) -> str:

@@ -7,6 +7,8 @@ it loads plugins; `helm-longctx doctor` checks them.
 
 from __future__ import annotations
 
+import atexit
+import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -24,6 +26,7 @@ from helm.benchmark.run_expander import RUN_EXPANDERS, ModelRunExpander
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.general import parse_hocon
+from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx._moved import current_name
@@ -63,6 +66,20 @@ def check_command_line(command: list[str]) -> None:
         print_error(problem)
     if problems:
         raise SystemExit(1)
+    # Our runner logs this line itself.
+    if not current_name(args.runner_class_name or "").startswith("helm_longctx."):
+        atexit.register(log_next_command, Path(args.output_path), args.suite)
+
+
+def log_next_command(output_path: Path, suite: str) -> None:
+    """Log the command that shows the scores of a suite, if it has runs.
+
+    HELM's own `helm-summarize` does not show them: it loads no plugin, and its schema has none of our groups and
+    metrics.
+    """
+    if any((output_path / "runs" / suite).glob("*/stats.json")):
+        command = shlex.join(["helm-longctx", "summarize", "--suite", suite, "-o", str(output_path)])
+        hlog(f"Next: {command} (helm-summarize does not show these scores)")
 
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
@@ -208,9 +225,10 @@ def unknown_model(where: str, model: str) -> InputError:
         where: the text before the name.
     """
     nearest = _nearest(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
+    question = f"did you mean {nearest}? Give" if nearest else "give"
     return InputError(
-        f"{where}{shorten(model)} is not a model; give one of HELM's models, of --local-path or of"
-        " `helm-longctx models`" + (f"; did you mean {nearest}?" if nearest else "")
+        f"{where}{shorten(model)} is not a model; {question} one of HELM's models, of --local-path or of"
+        " `helm-longctx models`"
     )
 
 

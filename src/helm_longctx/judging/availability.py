@@ -18,12 +18,13 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
+from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.judge import messages_before
 from helm_longctx.judging.keys.client import check_credentials, judge_client
-from helm_longctx.judging.keys.find import LIBRARIES, UnavailableJudgeError, find_key, judge_prefix
+from helm_longctx.judging.keys.find import LIBRARIES, MissingPackageError, UnavailableJudgeError, find_key, judge_prefix
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
@@ -33,8 +34,8 @@ SECONDS = 30.0
 the run begins."""
 
 INSTEAD = (
-    "give judge=DEPLOYMENT for another judge (docs/judges.md says how to choose one), or judge=none to run without"
-    " judged scores"
+    f"give judge=DEPLOYMENT for another judge ({page_address('judges')} says how to choose one), or judge=none to run"
+    " without judged scores"
 )
 
 _REASONS = {Failure.UNKNOWN_MODEL: "does not exist or was withdrawn", Failure.BAD_KEY: "refuses the key"}
@@ -68,13 +69,15 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
 
     Raises:
         InputError: there is a key, but the official judge does not exist any more. Another judge is never taken
-            instead.
+            instead. Or the extra `judges` is not installed.
     """
-    hosts = {name: _availability(name, credentials) for name in _hosts(official, credentials)}
-    if not hosts:
+    names = list(_hosts(official, credentials))
+    if not names:
         # The runner and the annotator of each run both look for the judge.
-        warn_once(f"answers are not judged: there is no key for the official judge {official}; {INSTEAD}")
+        warn_once(f"answers are not judged: {_explain_absence(official, credentials)}; {INSTEAD}")
         return None
+    require("judges", f"judge=auto ({official})")
+    hosts = {name: _availability(name, credentials) for name in names}
     # A failure that may pass says nothing about the official host, but another host must have answered.
     found = next((name for name, host in hosts.items() if host.exists), None)
     # The official host with a temporary failure is better than none: the run begins and asks again later.
@@ -103,6 +106,16 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
         is_of_family = found is not None and any(found.origin.startswith(prefix) for prefix in judge_prefix(record))
         if name == official or not is_of_family:
             yield name
+
+
+def _explain_absence(official: str, credentials: Mapping[str, Any]) -> str:
+    try:
+        find_key(get_model_deployment(official), credentials)
+    except MissingPackageError as error:
+        return str(error)
+    except UnavailableJudgeError:  # without a key
+        pass
+    return f"there is no key for the official judge {official}"
 
 
 def _explain(found: Availability) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from helm.clients.client import Client
 from helm.common.request import RequestResult
 
-from helm_longctx.environment import number_setting
+from helm_longctx.environment import number_setting, page_address
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -30,7 +30,7 @@ TRIES = 6
 
 THINKING_START = "<think>"
 
-MORE_TOKENS = "give its deployment thinking_tokens, see docs/judges.md"
+MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
 
 def setting(name: str) -> float:

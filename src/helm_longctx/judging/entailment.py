@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from helm_longctx.environment import ignore_broken_torchvision, require
+from helm_longctx.environment import ignore_broken_torchvision, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.tasks.judge_scores import TRUE_NLI
@@ -247,7 +247,7 @@ def _load(name: str, version: str | None) -> _NliModel:
     except Exception as error:  # errors of the hub, the disk, or a broken installation
         raise InputError(
             f"judge={name!r} is neither a HELM deployment nor a model that can be loaded on this machine"
-            f" ({type(error).__name__}); see docs/judges.md#citations"
+            f" ({type(error).__name__}); see {page_address('judges#citations')}"
         ) from error
     return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import digest_own_files
+from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import Settings, Task
 
 MARK = "†"
@@ -31,13 +32,14 @@ class Caveat(NamedTuple):
     """A reason why a score is not comparable.
 
     Args:
-        kind: `missing` (the task has no score), `num_samples` (fewer examples than the benchmark has), `subsampled`
-            (drawn by HELM's `-m`), `retry_cut` (cut answers were asked for again with a larger budget), `judge` (not
-            the official one), `judges` (several in the place of an official one), `files` (the user's own files have
-            changed since the run), `imported` (without its answers), or the name of a statistic in `_SHARES`.
+        kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
+            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `retry_cut` (cut answers were asked
+            for again with a larger budget), `judge` (not the official one), `judges` (several in the place of an
+            official one), `files` (the user's own files have changed since the run), `imported` (without its answers),
+            or the name of a statistic in `_SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
-        detail: for `num_samples` the number and the official number, for `judge` and `judges` the names, for
-            `retry_cut` the factor, for `imported` the file, for a statistic its value.
+        detail: for `length` its label, for `num_samples` the number and the official number, for `judge` and `judges`
+            the names, for `retry_cut` the factor, for `imported` the file, for a statistic its value.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class Caveat(NamedTuple):
             return "{} of the benchmark's {} examples".format(*self.detail.split("/"))
         return {
             "missing": "no score",
+            "length": f"{self.detail} is not a length of the benchmark",
             "subsampled": "instances drawn by -m",
             "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
             "judge": f"judged by {self.detail}",
@@ -125,6 +128,10 @@ def find_outcome(
 
 def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
+    length = outcome.settings.length
+    # The user's own questions have no published scores, whatever their length.
+    if length is not None and length not in task.sizes and "path" not in task.arguments:
+        yield Caveat("length", task.name, length_label(length))
     if (samples := task.sample(outcome.settings)) < (official := task.official_sample(outcome.settings)):
         yield Caveat("num_samples", task.name, f"{samples}/{official}")
     if outcome.means.get(("subsampled", task.name)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from helm.common.hierarchical_logger import hlog, hwarn
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.results.boards import percent
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
@@ -39,7 +39,7 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
             hwarn(str(error))
     if len(made) > ROWS:
         hlog(f"and {len(made) - ROWS} more")
-    hlog(f"Next: helm-longctx summarize {shlex.join(['--suite', suite, '-o', str(output_path)])}")
+    log_next_command(output_path, suite)
 
 
 def _row(run: Path) -> str:

@@ -192,11 +192,12 @@ class LongContextRunner(Runner):
 
         Raises:
             InputError: a tokenizer cannot be loaded, so no run is made; or runs of this package failed. The message
-                names them and the reasons, and also HELM's failed runs.
+                names them, and also HELM's failed runs. It has the reason if there is only one run.
             RunnerError: only HELM's own runs failed.
         """
         self._check_tokenizers(run_specs)
         self._refused: dict[str, str] = {}
+        self._is_only_run = len(run_specs) == 1
         failure: RunnerError | None = None
         try:
             super().run_all(run_specs)
@@ -240,7 +241,7 @@ class LongContextRunner(Runner):
                 self.adapt(run_spec, scenario, spool)
 
     def run_one(self, run_spec: RunSpec) -> None:
-        """Make one run. Bad input is recorded for `run_all`, and raised only with `--exit-on-error`."""
+        """Make one run. Bad input is logged and recorded for `run_all`, and raised only with `--exit-on-error`."""
         try:
             if self._streams(run_spec):
                 self._stream_run(with_deployments_tokenizer(run_spec))
@@ -250,14 +251,19 @@ class LongContextRunner(Runner):
             if self.exit_on_error:
                 raise
             self._refused[run_spec.name] = f"{run_spec.name}: {error}"
-            herror(self._refused[run_spec.name])
+            # The error of a single run follows at once from `run_all`.
+            if not self._is_only_run:
+                herror(self._refused[run_spec.name])
 
     def _run_other(self, run_spec: RunSpec) -> None:
         """Let HELM's own code do a run that this class does not stream."""
         super().run_one(run_spec)
 
     def _refusals(self, run_specs: list[RunSpec]) -> str:
-        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused.values())}"
+        count = f"{len(self._refused)} of {len(run_specs)} runs were not made"
+        if self._is_only_run:
+            return f"{count}: {self._refused[run_specs[0].name]}"
+        return f"{count}: {'; '.join(self._refused)}: their errors are in the log"
 
     def _streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""

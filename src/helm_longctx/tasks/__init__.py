@@ -13,7 +13,7 @@ from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published, Terms
 from helm_longctx.tasks.errata import Erratum, read_errata
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
@@ -55,6 +55,7 @@ __all__ = [
     "Shape",
     "Task",
     "Template",
+    "Terms",
     "Variant",
     "WebFile",
     "WheelFile",

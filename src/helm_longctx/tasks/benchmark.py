@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from helm_longctx.data.tables import read_table
@@ -110,6 +110,21 @@ class Published:
     source: str = ""
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What a publisher says about data, and what is known of its faults.
+
+    Args:
+        license: the license of the data, as the publisher names it.
+        size: size of the download, as text such as `36 MB`; empty if it is not known.
+        faults: known wrong keys and other faults, a sentence each.
+    """
+
+    license: str
+    size: str = ""
+    faults: tuple[str, ...] = ()
+
+
 def read_published(package: str, categories: Iterable[Category] = (), best: float = 100) -> tuple[Published, ...]:
     """Read the published results in `published.csv`, a file of a benchmark's package.
 
@@ -153,6 +168,7 @@ class Benchmark:
         overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
+        data: the terms of the data, by the address of the publisher's page (`data/origins.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
         leads: whether pages and tables show the benchmark before others.
     """
@@ -177,6 +193,7 @@ class Benchmark:
     effective_score: float | None = None
     overall: str = ""
     judge_checks: str = ""
+    data: Mapping[str, Terms] = field(default_factory=dict)
     outputs: str = ""
     leads: bool = False
 

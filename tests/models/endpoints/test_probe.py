@@ -110,7 +110,7 @@ def missing(body: dict[str, Any]) -> tuple[int, Any]:
     [
         ({"/v1/chat/completions": pinned, "/v1/completions": pinned}, "tiny", "does not have .* pinned to '/models/tiny'"),
         (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "^model='lama': .* does not have this model .*; give one of its models, such as llama$"),
-        ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"^model is missing, and none of the 2 models .* 'my/lama'.* such as lamb"),
+        ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"^model is missing, and none of the 2 models .* 'my/lama'.* such as lamb, with --model \(helm-longctx run: --model-name"),
         ({}, "m", "does not answer a tiny request to 'm': unreachable"),
         ({path: (402, {"error": "payment required"}) for path in ROUTES}, "m", "quota"),
     ],

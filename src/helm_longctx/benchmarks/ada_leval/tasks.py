@@ -14,7 +14,7 @@ from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.lengths import Axis
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import Shape, is_whole
@@ -132,6 +132,9 @@ ADA_LEVAL = Benchmark(
     revision="open-compass/Ada-LEval@2154258",
     comparability=1,
     url="https://github.com/open-compass/Ada-LEval/tree/2154258",
+    data={
+        "http://opencompass.openxlab.space/utils/AdaLEval": Terms("not stated"),
+    },
     categories=CATEGORIES,
     metrics=(Metric("accuracy", "Accuracy", "Whether the answer or the order is the right one.", success=True),),
     axis=Axis("tokens of the prompt, about"),

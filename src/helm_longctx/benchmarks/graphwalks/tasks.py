@@ -12,7 +12,7 @@ from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, g
 from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.protocols import read_protocols
@@ -78,6 +78,15 @@ GRAPHWALKS = Benchmark(
     comparability=1,
     url="https://huggingface.co/datasets/openai/graphwalks",
     categories=(Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),),
+    data={
+        "https://huggingface.co/datasets/openai/graphwalks": Terms(
+            "MIT",
+            faults=(
+                "Rows before 2026-02-27: 24 answers contain the start node, and depths can be read in two ways;"
+                " openai_bfs_corrected and openai_parents_corrected repair this",
+            ),
+        ),
+    },
     metrics=(
         Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),
         Metric("f1_card", "F1 of the card", "F1 by the code that the card had in 2025, which misreads the first node."),

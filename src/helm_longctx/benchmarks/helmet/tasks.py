@@ -7,7 +7,7 @@ from functools import partial
 from helm_longctx.benchmarks.helmet.categories import cite, icl, longqa, passages, recall, summ
 from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_models, published_results
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.benchmark import Benchmark, Terms
 from helm_longctx.tasks.protocols import read_protocols
 
 HELMET = Benchmark(
@@ -18,6 +18,20 @@ HELMET = Benchmark(
     revision=REVISION,
     comparability=2,
     url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
+    data={
+        "https://huggingface.co/datasets/princeton-nlp/HELMET": Terms(
+            "not stated; each data set in it has its own", "11 GB, of which only the needed files are stored"
+        ),
+        "https://github.com/princeton-nlp/HELMET": Terms("MIT"),
+        "https://huggingface.co/meta-llama/Llama-2-7b-hf": Terms("Llama 2 Community License", "2 MB"),
+        "https://huggingface.co/datasets/CogComp/trec": Terms("not stated"),
+        "https://huggingface.co/datasets/PolyAI/banking77": Terms("CC-BY-4.0"),
+        "https://huggingface.co/datasets/clinc/clinc_oos": Terms("CC-BY-3.0"),
+        "https://huggingface.co/datasets/xingkunliuxtracta/nlu_evaluation_data": Terms("CC-BY-4.0"),
+        "https://huggingface.co/datasets/deepmind/narrativeqa": Terms("Apache-2.0"),
+        "https://huggingface.co/datasets/xinrongzhang2022/InfiniteBench": Terms("MIT"),
+        "https://huggingface.co/datasets/allenai/multi_lexsum": Terms("ODC-By"),
+    },
     categories=(
         recall.CATEGORY,
         passages.RAG_CATEGORY,

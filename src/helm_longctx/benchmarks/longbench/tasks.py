@@ -13,7 +13,7 @@ from helm_longctx.data.hub import HubZip
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
 from helm_longctx.tasks.task import Example, Settings, Task, Variant
@@ -122,6 +122,11 @@ LONGBENCH = Benchmark(
     revision="THUDM/LongBench@2e00731",
     comparability=1,
     url="https://github.com/THUDM/LongBench/tree/2e00731/LongBench",
+    data={
+        "https://huggingface.co/datasets/THUDM/LongBench": Terms(
+            "not stated; each data set in it has its own", "114 MB"
+        ),
+    },
     categories=(
         Category("", "", tuple(map(_task, DATASETS))),
         Category("e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if dataset.extended)),

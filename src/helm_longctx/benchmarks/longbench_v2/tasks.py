@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
@@ -82,6 +82,9 @@ LONGBENCH_V2 = Benchmark(
     revision="THUDM/LongBench@2e00731",
     comparability=1,
     url="https://github.com/THUDM/LongBench/tree/2e00731",
+    data={
+        "https://huggingface.co/datasets/THUDM/LongBench-v2": Terms("Apache-2.0", "465 MB"),
+    },
     categories=(Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),),
     metrics=(
         Metric("accuracy", "Accuracy", "Whether the answer names the right choice.", success=True),

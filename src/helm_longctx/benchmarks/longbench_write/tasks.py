@@ -13,7 +13,7 @@ from functools import partial
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT, Shape, is_whole
@@ -83,6 +83,9 @@ LONGBENCH_WRITE = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=2,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
+    data={
+        "https://github.com/THUDM/LongWriter": Terms("Apache-2.0"),
+    },
     categories=(
         Category("", "", (REQUESTS,), judge=ANNOTATOR),
         Category("english", "English", (ENGLISH,), averaged=False, judge=ANNOTATOR),

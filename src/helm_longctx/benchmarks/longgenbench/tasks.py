@@ -10,7 +10,7 @@ from functools import partial
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
 from helm_longctx.tasks.lengths import Axis
 from helm_longctx.tasks.prompt import Message
@@ -51,6 +51,9 @@ LONGGENBENCH = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    data={
+        "https://github.com/mozhu621/LongGenBench": Terms("not stated"),
+    },
     categories=(Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
     metrics=(
         Metric(

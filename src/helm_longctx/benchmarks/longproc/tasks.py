@@ -28,7 +28,7 @@ from helm_longctx.benchmarks.longproc.scoring import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.lengths import Axis, length_label
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.shapes import Shape
@@ -136,6 +136,9 @@ LONGPROC = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    data={
+        "https://github.com/princeton-pli/LongProc": Terms("Apache-2.0", "36 MB"),
+    },
     categories=(Category("", "", _TASKS, variants=(_CODE,)),),
     metrics=(
         Metric("f1", "F1", "F1 of the table's rows."),

@@ -8,7 +8,7 @@ from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
 from helm_longctx.data.hub import HubZip
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label
 from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
@@ -68,6 +68,11 @@ LV_EVAL = Benchmark(
     revision=REVISION,
     comparability=1,
     url="https://github.com/infinigence/LVEval/tree/63e7ae9",
+    data={
+        "https://huggingface.co/datasets/Infinigence/LVEval": Terms(
+            "MIT; CC-BY-SA-4.0 for cmrc_mixup and lic_mixup", "116 to 156 MB for each data set"
+        ),
+    },
     categories=(Category("", "", tuple(map(_task, DATASETS))),),
     metrics=METRICS,
     task_argument="dataset",

@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, 
 from helm_longctx.benchmarks.mrcr.needles import find_answer
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import Axis
 from helm_longctx.tasks.protocols import read_protocols
@@ -59,6 +59,9 @@ MRCR = Benchmark(
     revision="princeton-nlp/HELMET@5dde2de",
     comparability=1,
     url="https://huggingface.co/datasets/openai/mrcr",
+    data={
+        "https://huggingface.co/datasets/openai/mrcr": Terms("MIT", "1.4 GB"),
+    },
     categories=(Category("", "", _TASKS),),
     metrics=(
         Metric(

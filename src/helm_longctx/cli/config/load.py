@@ -20,6 +20,7 @@ from ruamel.yaml.error import YAMLError
 from helm_longctx.cli.config.places import KeyPath, Places
 from helm_longctx.cli.config.schema import BAD_KEY, NO_VALUE, RunConfig
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.redaction.text import redact
 
@@ -87,7 +88,7 @@ def _read(path: Path) -> Any:
         with path.open(encoding="utf-8") as file:
             document = yaml.load(file)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; give a YAML file (docs/running.md)") from None
+        raise InputError(f"{path}: {error.strerror}; give a YAML file ({page_address('running')})") from None
     except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
         raise _syntax_error(path, error) from None
     if not isinstance(document, dict):

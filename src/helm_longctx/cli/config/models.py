@@ -18,6 +18,7 @@ from helm_longctx._moved import current_name
 from helm_longctx.cli.config.entries import PlannedEntry, model_name
 from helm_longctx.cli.config.places import KeyPath
 from helm_longctx.cli.config.schema import Endpoint, RunConfig
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.models.apis.prices import find_prices
@@ -111,7 +112,7 @@ class ModelBook:
         """
         limit = self._config.limits.max_cost
         if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
-            allowed = "limits.prices with a file of their prices (docs/costs.md), or no max_cost"
+            allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.places.error(("limits", "max_cost"), message)
 

@@ -289,7 +289,9 @@ class RunConfig(Section):
         default=Path("prod_env"), description="the folder with HELM's YAML files and credentials"
     )
     tasks: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
-        default=None, description="names of run entries, such as helmet_rag; each is run at each of `lengths`"
+        default=None,
+        description="run entries, such as helmet_rag, or benchmarks, which stand for the run entries of their published"
+        " tables; each is run at each of `lengths`",
     )
     lengths: Annotated[list[Length], AfterValidator(_check_not_empty)] | None = Field(
         default=None, description="the lengths of `tasks`; tasks without lengths are run once"

@@ -14,12 +14,15 @@ from helm.benchmark.model_deployment_registry import ModelDeployment
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.judging.keys.oauth import ClientCredentials
 from helm_longctx.judging.keys.renewal import FixedKey, KeySource
 from helm_longctx.judging.keys.tokens import token_source
-from helm_longctx.models.apis.provider import helm_clients
+from helm_longctx.models.apis.provider import helm_clients, providers
 from helm_longctx.redaction.text import register_secret
+
+_PAGE = page_address("judges#keys")
 
 FAMILIES = {
     "CLAUDE": r"claude|\banthropic\b",
@@ -53,6 +56,10 @@ class FoundKey:
 
 class UnavailableJudgeError(InputError):
     """A judge cannot be used because its key or the package of its client is missing."""
+
+
+class MissingPackageError(UnavailableJudgeError):
+    """A judge cannot be used because the package of its client is missing."""
 
 
 def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
@@ -91,7 +98,7 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     try:
         client = get_class_by_name(spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled) as error:
-        raise UnavailableJudgeError(f"judge={deployment.name}: its client cannot be loaded: {error}") from None
+        raise MissingPackageError(f"judge={deployment.name}: {_explain_import(spec.class_name, error)}") from None
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
@@ -101,6 +108,14 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None
     return library, parameter.default is inspect.Parameter.empty or any(name in LIBRARIES for name in theirs)
+
+
+def _explain_import(class_name: str, error: Exception) -> str:
+    """Say which of our extras a client of HELM needs, or repeat the error about any other client."""
+    for provider in providers().values():
+        if class_name.rpartition(".")[2] in provider.helm_clients:
+            return f"its client needs {provider.package}; install with: pip install '{provider.install}'"
+    return f"its client cannot be loaded: {error}"
 
 
 def judge_prefix(deployment: ModelDeployment) -> list[str]:
@@ -136,14 +151,10 @@ def _oauth(prefix: str) -> ClientCredentials | None:
         return None
     if missing:
         present = [name for name in names if name not in missing]
-        raise InputError(
-            f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none (docs/judges.md#keys)"
-        )
+        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({_PAGE})")
     client_id, client_secret, token_url = map(variable, names)
     if not TOKEN_URL.match(token_url):
-        raise InputError(
-            f"{names[2]} must be an https:// address or an address of this machine; see docs/judges.md#keys"
-        )
+        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see {_PAGE}")
     return ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
 
 
@@ -164,5 +175,5 @@ def _missing_key_error(deployment: ModelDeployment, prefixes: list[str]) -> Unav
     return UnavailableJudgeError(
         f"judge={deployment.name} needs a key, but none is set; set {keys},"
         f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
-        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see docs/judges.md#keys"
+        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see {_PAGE}"
     )

@@ -166,9 +166,10 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
         return ListedModel(endpoint.model or guesses[-1])
     if len(models) == 1:
         return models[0]
+    similar = nearest(name, list(by_name))
     raise InputError(
-        f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r};"
-        f" give one of them, such as {nearest(name, list(by_name))}"
+        f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r}; name one of"
+        f" them, such as {similar}, with --model (helm-longctx run: --model-name, or in YAML the model's key `model`)"
     )
 
 

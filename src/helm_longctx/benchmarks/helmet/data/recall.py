@@ -62,13 +62,13 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
     for path in task.paths(settings.length):
         if root.has(path):
             return JsonLines(root / path, types)
-    _warn_of_generation(task.name, str(root.path))
+    _warn_of_generation(str(root.path))
     return None
 
 
-@cache  # one line for all lengths and models of a command
-def _warn_of_generation(task: str, root: str) -> None:
-    _log.warning("%s: %s has no official file for this task; examples are generated", task, root)
+@cache  # one line for all tasks, lengths and models of a command; the scores name the tasks
+def _warn_of_generation(root: str) -> None:
+    _log.warning("%s lacks official files of recall tasks; their examples are generated", root)
 
 
 def _read_official(

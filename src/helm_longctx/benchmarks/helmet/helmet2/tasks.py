@@ -21,7 +21,7 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
 from helm_longctx.benchmarks.helmet.metrics import METRICS
-from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.benchmark import Benchmark, Category, Terms
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 
@@ -123,6 +123,11 @@ HELMET2 = Benchmark(
     revision=f"princeton-nlp/HELMET@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
+    data={
+        "https://huggingface.co/datasets/princeton-nlp/HELMET": Terms("not stated; each data set in it has its own"),
+        "https://huggingface.co/datasets/THUDM/LongBench-v2": Terms("Apache-2.0", "465 MB"),
+        "https://huggingface.co/meta-llama/Llama-3.1-8B": Terms("Llama 3.1 Community License", "9 MB"),
+    },
     categories=_CATEGORIES,
     metrics=tuple(metric for metric in METRICS if metric.name in _RETURNED),
 )

@@ -1,0 +1,187 @@
+"""Tests of what publishes the package: workflows, the action, the container, and the scripts of a release."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from helm_longctx._version import VERSION
+from helm_longctx.cli.main import app
+from helm_longctx.environment import DOCUMENTATION, page_address
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+PIP = re.compile(r"^(?:RUN | +)(pip install .*)$", re.MULTILINE)
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def setup() -> configparser.ConfigParser:
+    """Return setup.cfg."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    return config
+
+
+def steps(workflow: Path) -> list[dict[str, Any]]:
+    """Return the steps of all jobs of a workflow."""
+    return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_each_step_is_a_target(workflow: Path) -> None:
+    """Each step of a workflow that runs something is a target of the Makefile, so that nothing exists only there."""
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
+    commands = [shlex.split(step["run"]) for step in steps(workflow) if "run" in step]
+    assert commands
+    assert [words for words in commands if words[0] != "make" or words[1] not in targets] == []
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.stem)
+def test_actions_are_pinned(path: Path) -> None:
+    """Actions of others are pinned by their commit, except PyPA's, which names a branch for each major version."""
+    used = re.findall(r"uses: (\S+)", path.read_text())
+    others = [name for name in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)]
+    assert set(others) <= {"pypa/gh-action-pypi-publish@release/v1"}
+    assert used
+
+
+def test_the_workflow_tests_the_supported_pythons() -> None:
+    """The workflow tests on Linux and macOS each version of Python that setup.cfg names."""
+    matrix = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]["pythons"]["strategy"]["matrix"]
+    classifiers = setup()["metadata"]["classifiers"]
+    assert matrix["python"] == re.findall(r"Python :: (3\.\d+)$", classifiers, re.MULTILINE)
+    assert matrix["os"] == ["ubuntu-latest", "macos-latest"]
+
+
+def test_one_recipe() -> None:
+    """The container and the action install as the README's recipe does, which `make release` tries."""
+    recipe = read("README.md").split("Without a clone")[1].split("\n\nThe second command")[0]
+    torch, package = PIP.findall(recipe)
+    container, action = PIP.findall(read("Containerfile")), PIP.findall(read("action.yml"))
+    assert container == [torch, package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"')]
+    default = yaml.safe_load(read("action.yml"))["inputs"]["package"]["default"]
+    assert action == [torch, 'pip install "$PACKAGE"']
+    assert package == f"pip install '{default}'"
+    script = read(".ci/release")
+    assert '"$1/bin/pip" install --quiet "$2[report,openai]"' in script
+    assert torch.startswith("pip install torch==")
+
+
+def test_the_composition_runs_a_command() -> None:
+    """The command beside the vLLM server has valid options, and asks that server for the model that it serves."""
+    services = yaml.safe_load(read("compose.yaml"))["services"]
+    words = shlex.split(services["longctx"]["command"])
+    command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+    values = command.make_context("run", words[1:]).params
+    assert values["model_url"] == "http://vllm:8000/v1"
+    assert values["model_name"] == services["vllm"]["command"][1]
+
+
+@pytest.mark.parametrize(
+    ("status", "unsure", "ends"), [(0, "fail", 0), (1, "fail", 1), (2, "fail", 2), (3, "fail", 3), (3, "pass", 0)]
+)
+def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_path: Path) -> None:
+    """The action's script gives the gate its inputs word by word, shows what it prints, and ends with its status."""
+    (script,) = (
+        step["run"] for step in yaml.safe_load(read("action.yml"))["runs"]["steps"] if step.get("id") == "gate"
+    )
+    program = tmp_path / "bin/helm-longctx"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
+    program.chmod(0o755)
+    environment = {
+        **os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "BASE": "a/b", "CANDIDATE": "c/d; touch x",
+        "ARGUMENTS": "--subset ci", "LOCAL_PATH": "my files", "UNSURE": unsure,
+        "GITHUB_OUTPUT": "output", "GITHUB_STEP_SUMMARY": "summary",
+    }  # fmt: skip
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == ends
+    given = ["gate", "a/b", "c/d; touch x", "--local-path", "my files", "--subset", "ci"]
+    assert done.stdout.splitlines() == given
+    assert (tmp_path / "output").read_text() == f"status={status}\n"
+    assert "c/d; touch x" in (tmp_path / "summary").read_text()
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
+    """Archives of the same files that were made at other times, by other users and in another order become equal."""
+    files = {"p/a.py": b"x = 1\n", "p/run": b"#!/bin/sh\n"}
+    for name, seconds, user, order in (("one", 1, "ann", 1), ("two", 999_999_999, "bob", -1)):
+        with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
+            for path in [*files][::order]:
+                member = tarfile.TarInfo(path)
+                member.size, member.mtime, member.uname, member.uid = len(files[path]), seconds, user, seconds
+                member.mode = 0o770 if path == "p/run" else 0o600 + seconds % 2 * 0o044
+                archive.addfile(member, io.BytesIO(files[path]))
+        command = [sys.executable, ROOT / ".ci/reproduce.py", tmp_path / f"{name}.tar.gz"]
+        subprocess.run(command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    one, two = ((tmp_path / f"{name}.tar.gz").read_bytes() for name in ("one", "two"))
+    assert one == two
+    with tarfile.open(tmp_path / "one.tar.gz") as archive:
+        assert {member.name: (member.mode, member.mtime) for member in archive} == {
+            "p/a.py": (0o644, 1_700_000_000),
+            "p/run": (0o755, 1_700_000_000),
+        }
+        assert {name: archive.extractfile(name).read() for name in files} == files  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "told"),
+    [
+        (f"v{VERSION}", f"## [{VERSION}] - 2026-12-01\n", ""),
+        (f"v{VERSION}", "## [Unreleased]\n", f"CHANGELOG.md has no section [{VERSION}]\n"),
+        ("v0.0.1", "", f"the tag v0.0.1 does not name the version {VERSION} of src/helm_longctx/_version.py\n"),
+    ],
+)
+def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: Path) -> None:
+    """A release starts only if its tag is the version of the package, and the changelog has this version."""
+    for path in (".ci/check-tag", "src/helm_longctx/_version.py"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(read(path))
+    (tmp_path / "CHANGELOG.md").write_text(changelog)
+    done = subprocess.run(["bash", tmp_path / ".ci/check-tag", tag], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1 if told else 0, told)
+
+
+def test_one_address() -> None:
+    """The package, its metadata and the site name the same address of the documentation."""
+    urls = dict(line.split(" = ") for line in setup()["metadata"]["project_urls"].strip().splitlines())
+    assert urls["Documentation"] == DOCUMENTATION
+    assert f"site_url: {DOCUMENTATION}\n" in read("mkdocs.yml")
+
+
+def test_pages_that_errors_name_exist() -> None:
+    """Each page and anchor whose address an error names is in the documentation."""
+    source = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    named = {name for text in source for name in re.findall(r"""page_address\(["']([\w#-]+)["']\)""", text)}
+    assert {"judges", "judges#keys", "running"} <= named
+    for name in named:
+        page, _, anchor = name.partition("#")
+        heads = re.findall(r"^#+ (.*)", read(f"docs/{page}.md"), re.MULTILINE)
+        assert not anchor or anchor in {re.sub(r"[^\w-]+", "-", head.lower()).strip("-") for head in heads}, name
+    assert page_address("judges#keys") == f"{DOCUMENTATION}judges/#keys"
+
+
+def test_zenodo_has_the_citation() -> None:
+    """What Zenodo stores agrees with CITATION.cff, and both name the version's license and authors."""
+    zenodo, citation = json.loads(read(".zenodo.json")), yaml.safe_load(read("CITATION.cff"))
+    assert (zenodo["title"], zenodo["license"]) == (citation["title"], citation["license"])
+    assert zenodo["creators"] == citation["authors"]
+    assert setup()["metadata"]["author"] == citation["authors"][0]["name"]
+    assert citation["version"] == VERSION
