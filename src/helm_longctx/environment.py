@@ -22,6 +22,7 @@ MAX_COST = "HELM_LONGCTX_MAX_COST"
 """Dollars that the requests of a process may cost; no limit if it is not set."""
 
 EXTRAS = {
+    "local": ("gguf", "accelerate"),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
     "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),

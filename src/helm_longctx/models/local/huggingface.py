@@ -15,6 +15,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
+from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.weights import Weights
 
 CHUNK_SIZE = 2048
@@ -33,7 +34,8 @@ class LongContextHuggingFaceClient(CachingClient):
 
     Args:
         tokenizer: HELM's tokenizer object for a Hugging Face model.
-        pretrained_model_name_or_path: hub name or folder of a model with safetensors weights.
+        pretrained_model_name_or_path: hub name or folder of a model with safetensors weights, or a name of
+            `packaged.MODELS`.
         revision: a commit, tag or branch on the hub; None for the newest.
         dtype, attn_implementation: see `Weights`.
         chunk_size: number of prompt tokens that the model reads at once.
@@ -55,7 +57,7 @@ class LongContextHuggingFaceClient(CachingClient):
         reuse_prefix: bool = False,
     ):
         super().__init__(cache_config=cache_config)
-        path = pretrained_model_name_or_path
+        path = find_model(pretrained_model_name_or_path)
         if not isinstance(chunk_size, int) or chunk_size < 1:
             raise bad_argument(path, "chunk_size", chunk_size, "a whole number from 1")
         # Only HELM's tokenizer for Hugging Face gives token ids and a chat template.
