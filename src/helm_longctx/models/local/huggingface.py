@@ -14,6 +14,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
+from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.weights import Weights
@@ -91,7 +92,7 @@ class LongContextHuggingFaceClient(CachingClient):
             return RequestResult(False, [], [], cached=False, error=str(error), error_flags=flags)
         tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
         output = GeneratedOutput(response["text"], 0, tokens, {"reason": response["finish_reason"]})
-        return RequestResult(
+        result = RequestResult(
             success=True,
             embedding=[],
             completions=[output] * request.num_completions,
@@ -99,6 +100,9 @@ class LongContextHuggingFaceClient(CachingClient):
             request_time=response["request_time"],
             request_datetime=response["request_datetime"],
         )
+        read = {"input_tokens": response["prompt_tokens"], "cached_tokens": response["reused_tokens"]}
+        # The token that ended the answer counts: the model wrote it.
+        return with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
@@ -134,6 +138,7 @@ class LongContextHuggingFaceClient(CachingClient):
         return {
             **self._make_response(generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
+            "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
             "request_time": encoded + generation.seconds,
             "request_datetime": int(started_at),
