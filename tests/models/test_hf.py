@@ -82,7 +82,7 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
     expected = written(plain, tokens)
     assert completion_text(result) == tokenizer.decode(expected, skip_special_tokens=True)
     assert [token.text for token in result.completions[0].tokens] == [tokenizer.decode([token]) for token in expected]
-    assert result.completions[0].finish_reason == {"reason": "length"}
+    assert result.completions[0].finish_reason["reason"] == "length"
     assert result.request_time is not None
     assert result.request_time > 0
 
@@ -129,7 +129,7 @@ def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> Non
     stopped = client(folder).make_request(request(prompt, max_tokens=24, stop_sequences=["\n"]))
     assert completion_text(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
     assert len(stopped.completions[0].tokens) == place
-    assert stopped.completions[0].finish_reason == {"reason": "stop"}
+    assert stopped.completions[0].finish_reason["reason"] == "stop"
     free = client(folder).make_request(request(prompt, max_tokens=24))
     assert completion_text(free) == tokenizer.decode(expected, skip_special_tokens=True)
 
@@ -141,7 +141,7 @@ def test_other_stops_by_text(folder: Path, plain: Any, tokenizer: Any) -> None:
     stop = whole[5:9]
     result = client(folder).make_request(request(TEXT, max_tokens=24, stop_sequences=["not there", stop]))
     assert completion_text(result) == whole[: whole.index(stop)]
-    assert result.completions[0].finish_reason == {"reason": "stop"}
+    assert result.completions[0].finish_reason["reason"] == "stop"
     assert len(result.completions[0].tokens) < 24
 
 
@@ -153,7 +153,7 @@ def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -
     path = changed / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": [1, end]}))
     result = client(changed).make_request(request(TEXT))
-    assert result.completions[0].finish_reason == {"reason": "endoftext"}
+    assert result.completions[0].finish_reason["reason"] == "endoftext"
     assert len(result.completions[0].tokens) <= 3
 
 
