@@ -3,7 +3,7 @@
     python bench/engines.py llama.cpp=http://localhost:8101/v1 transformers=http://localhost:8102/v1,/path/to/folder
 
 Each argument is a label, an address, and perhaps the model's name on the server. Twelve short questions about a text
-are asked in chats and in completions by `helm-longctx run`. For each engine and form the script prints the score and
+are asked in chats and in completions by `helm-run`. For each engine and form the script prints the score and
 how many answers are equal to our client's. docs/models.md explains the differences.
 """
 
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 DEPLOYMENT = "local/smollm2-135m-instruct"
-ENTRY = "any_jsonl:path=questions,metric=contains,length=4k,max_tokens=16,count_with=longctx/words"
+ENTRY = "any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/words,max_tokens=16"
 COUNT, LINES = 12, 16
 STYLES = ("chat", "completion")
 COLOURS = ("red", "blue", "green", "yellow", "white", "black", "brown", "grey")
@@ -40,22 +40,26 @@ def write_questions(folder: Path) -> None:
 def ask(folder: Path, label: str, server: str) -> None:
     """Run the questions in both forms with one engine."""
     address, _, name = server.partition(",")
-    model = ["--model-url", address, "--context", "8k"] if address else ["--model", DEPLOYMENT]
-    if name:
-        model += ["--model-name", name]
-    for style in STYLES:
-        command = [
-            sys.executable, "-m", "helm_longctx", "run", "--suite", f"{label}-{style}", *model, "--parallelism", "1",
-            "--entry", f"{ENTRY},style={style}",
-        ]  # fmt: skip
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{label}: {done.stderr[-1500:]}")
+    model = f"engine/{label}" if address else DEPLOYMENT
+    if address:
+        options = ["--model", name] if name else []
+        call(folder, "helm-longctx", "models", "add", model, "--url", address, "--context", "8k", *options)
+    entries = [f"{ENTRY},style={style},model={model}" for style in STYLES]
+    runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner", "--local-path", "prod_env", "-n", "1"]
+    call(folder, "helm-run", "--run-entries", *entries, "--suite", label, "-m", "100", *runner)
+
+
+def call(folder: Path, command: str, *arguments: str) -> None:
+    """Run an installed command, and end this script if it fails."""
+    line = [str(Path(sys.executable).parent / command), *arguments]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments[:3])}: {done.stderr[-1500:]}")
 
 
 def read_answers(folder: Path, label: str, style: str) -> list[tuple[str, int, float]]:
     """Return text, prompt tokens and score of each answer, in the order of the questions."""
-    (path,) = folder.glob(f"benchmark_output/runs/{label}-{style}/*/scenario_state.json")
+    (path,) = folder.glob(f"benchmark_output/runs/{label}/*style={style}*/scenario_state.json")
     states = json.loads(path.read_text(encoding="utf-8"))["request_states"]
     rows = json.loads((path.parent / "per_instance_stats.json").read_text(encoding="utf-8"))
     scores = {

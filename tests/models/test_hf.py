@@ -6,12 +6,10 @@ import json
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from helm.common.cache import BlackHoleCacheConfig, SqliteCacheConfig, get_all_from_sqlite
 from helm.common.request import Request, RequestResult
 from helm.proxy.retry import NonRetriableException
@@ -25,10 +23,9 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
-from tests.models.small_models import BOS, TEXT, save_model  # noqa: E402
+from tests.models.small_models import BOS, TEXT, save_model, write_deployment  # noqa: E402
 
 SECRET = "the secret prompt"
-WINDOW = {"max_sequence_length": 500}
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -246,50 +243,6 @@ def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> 
     assert not ours.make_request(request(SECRET)).cached
 
 
-def deployment(folder: Path, model: Path) -> Path:
-    """Write HELM's configuration files with one deployment, for `--local-path`."""
-    name = "local/small"
-    spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
-    arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
-    files: dict[str, Any] = {
-        "model_deployments": [
-            {
-                "name": name,
-                "model_name": name,
-                "tokenizer_name": name,
-                **WINDOW,
-                "client_spec": {**spec, "args": arguments},
-            }
-        ],
-        "models": [
-            {
-                "name": name,
-                "display_name": "Small",
-                "description": "Random.",
-                "creator_organization_name": "test",
-                "access": "open",
-                "release_date": date(2026, 1, 1),
-                "tags": ["TEXT_MODEL_TAG", "INSTRUCTION_FOLLOWING_MODEL_TAG"],
-            }
-        ],
-        "tokenizer_configs": [
-            {
-                "name": name,
-                "tokenizer_spec": {
-                    "class_name": "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
-                    "args": {"pretrained_model_name_or_path": str(model)},
-                },
-                "end_of_text_token": "</s>",
-                "prefix_token": BOS,
-            }
-        ],
-    }
-    for key, rows in files.items():
-        path = folder / {"models": "model_metadata"}.get(key, key)
-        path.with_suffix(".yaml").write_text(yaml.safe_dump({key: rows}))
-    return folder
-
-
 def test_one_deployment_serves_both_forms(
     mirror: DataRoot, folder: Path, tmp_path: Path, plain: Any, tokenizer: Any
 ) -> None:
@@ -306,7 +259,7 @@ def test_one_deployment_serves_both_forms(
     (broken / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     paths = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
     made = run(
-        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", deployment(tmp_path, folder),
+        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", write_deployment(tmp_path, folder),
         folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), OMP_NUM_THREADS="1", PYTHONPATH=paths,
     )  # fmt: skip
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr

@@ -162,7 +162,7 @@ def _describe_speed(folder: Path, model: str) -> str:
     seconds = sum(result["request_time"] for result in results)
     pace = (read - reused + written) / seconds
     return (
-        f"{len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
+        f"Its {len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
         f" it wrote {written:,} tokens. This took {seconds:.0f} seconds: {pace:.0f} tokens a second."
     )
 
