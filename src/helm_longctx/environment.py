@@ -31,6 +31,7 @@ EXTRAS = {
     "chinese": ("jieba",),
     "mrcr": ("tiktoken",),
     "reranking": ("pytrec_eval",),
+    "local": ("gguf", "accelerate"),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
     "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),

@@ -9,7 +9,9 @@ import yaml
 
 from helm_longctx.cli import demo
 from helm_longctx.errors import InputError
+from helm_longctx.models.local.packaged import SMOLLM2
 from helm_longctx.tasks.registry import BENCHMARKS
+from tests.models.small_models import save_model, write_deployment
 
 NEXT = "helm-longctx run --model-url https://… --model-name …"
 
@@ -55,6 +57,29 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert lines[-1].startswith("Your model: ")
     assert lines[-1].endswith(f"{NEXT} --tasks graphwalks --length 8k,128k")
     assert (tmp_path / "out/reports/demo/index.html").is_file()
+
+
+def test_demo_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a model the demo says how long it takes, runs it beside the baselines, and prints its scores and speed."""
+    save_model(tmp_path / "weights")
+    (tmp_path / "prod_env").mkdir()
+    write_deployment(tmp_path / "prod_env", tmp_path / "weights")
+    entries = {"Paths": "graphwalks:task=bfs,length=4k,num_samples=1,count_with=longctx/words"}
+    local = {"models": ["local/small"], "packaged": SMOLLM2, "tokens": 3000, "parallelism": 1}
+    configure(
+        monkeypatch,
+        tmp_path,
+        entries={"Graphs": "graphwalks:task=bfs,length=4k,num_samples=2"},
+        models=["longctx/lexical"],
+        with_model={**local, "entries": entries},
+    )
+    monkeypatch.setattr(demo, "BENCHMARKS", [each for each in BENCHMARKS if not each.published()])
+    demo.demo(Path("out"), Path("prod_env"), with_model=True)
+    printed = capsys.readouterr().out
+    assert "local/small reads about 3,000 tokens: 0.2 minutes with two processor cores." in printed
+    assert re.search(r"local/small on tasks of different kinds\n.*\n.*\n.*\n│ Paths │ \d+\.\d † +│", printed)
+    assert re.search(r"Its 1 prompts have \d+ tokens, of which 0 were .* seconds: \d+ tokens a second\.", printed)
+    assert len(list((tmp_path / "out/runs/demo").glob("*model=local_small"))) == 1
 
 
 def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

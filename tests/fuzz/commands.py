@@ -53,6 +53,10 @@ LINES = {
         "models add my/x --url http://127.0.0.1:9 --model m --context 8k --header X-Team:nlp --local-path local",
         "models add my/x --url http://127.0.0.1:9/v1 --api anthropic --type chat --api-key-env HOME --replace",
     ),
+    "models convert": (
+        "models convert records.jsonl --to converted --name my/x --dtype float16 --local-path local",
+        "models convert records.jsonl --to converted --tokenizer local --replace",
+    ),
     "judge-agreement": (
         "judge-agreement --judged judged.jsonl --labels labels.csv --json a.json",
         "judge-agreement --judged judged.jsonl --labels labels.jsonl",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+import yaml
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from helm_longctx.environment import ignore_broken_torchvision
@@ -16,6 +18,8 @@ TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<turn>{{ message['role'] }}: {{ message['content'] }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<turn>assistant: {% endif %}"
 )
+WINDOW = {"max_sequence_length": 500}
+
 TEXT = "The river runs north of the town, where a king once built a school. What is the key of the door? It is 4711.\n"
 
 SIZES: dict[str, Any] = {
@@ -67,4 +71,48 @@ def save_model(
     for name, value in changes.items():
         setattr(model.generation_config, name, value)
     model.save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def write_deployment(folder: Path, model: Path) -> Path:
+    """Write HELM's configuration files with one deployment, for `--local-path`."""
+    name = "local/small"
+    spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
+    arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
+    files: dict[str, Any] = {
+        "model_deployments": [
+            {
+                "name": name,
+                "model_name": name,
+                "tokenizer_name": name,
+                **WINDOW,
+                "client_spec": {**spec, "args": arguments},
+            }
+        ],
+        "models": [
+            {
+                "name": name,
+                "display_name": "Small",
+                "description": "Random.",
+                "creator_organization_name": "test",
+                "access": "open",
+                "release_date": date(2026, 1, 1),
+                "tags": ["TEXT_MODEL_TAG", "INSTRUCTION_FOLLOWING_MODEL_TAG"],
+            }
+        ],
+        "tokenizer_configs": [
+            {
+                "name": name,
+                "tokenizer_spec": {
+                    "class_name": "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
+                    "args": {"pretrained_model_name_or_path": str(model)},
+                },
+                "end_of_text_token": "</s>",
+                "prefix_token": BOS,
+            }
+        ],
+    }
+    for key, rows in files.items():
+        path = folder / {"models": "model_metadata"}.get(key, key)
+        path.with_suffix(".yaml").write_text(yaml.safe_dump({key: rows}))
     return folder

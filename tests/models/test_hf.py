@@ -6,12 +6,10 @@ import json
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from helm.common.cache import BlackHoleCacheConfig, SqliteCacheConfig, get_all_from_sqlite
 from helm.common.request import Request, RequestResult
 from helm.proxy.retry import NonRetriableException
@@ -25,10 +23,9 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
-from tests.models.small_models import BOS, TEXT, save_model  # noqa: E402
+from tests.models.small_models import BOS, TEXT, save_model, write_deployment  # noqa: E402
 
 SECRET = "the secret prompt"
-WINDOW = {"max_sequence_length": 500}
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -82,7 +79,7 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
     expected = written(plain, tokens)
     assert completion_text(result) == tokenizer.decode(expected, skip_special_tokens=True)
     assert [token.text for token in result.completions[0].tokens] == [tokenizer.decode([token]) for token in expected]
-    assert result.completions[0].finish_reason == {"reason": "length"}
+    assert result.completions[0].finish_reason["reason"] == "length"
     assert result.request_time is not None
     assert result.request_time > 0
 
@@ -129,7 +126,7 @@ def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> Non
     stopped = client(folder).make_request(request(prompt, max_tokens=24, stop_sequences=["\n"]))
     assert completion_text(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
     assert len(stopped.completions[0].tokens) == place
-    assert stopped.completions[0].finish_reason == {"reason": "stop"}
+    assert stopped.completions[0].finish_reason["reason"] == "stop"
     free = client(folder).make_request(request(prompt, max_tokens=24))
     assert completion_text(free) == tokenizer.decode(expected, skip_special_tokens=True)
 
@@ -141,7 +138,7 @@ def test_other_stops_by_text(folder: Path, plain: Any, tokenizer: Any) -> None:
     stop = whole[5:9]
     result = client(folder).make_request(request(TEXT, max_tokens=24, stop_sequences=["not there", stop]))
     assert completion_text(result) == whole[: whole.index(stop)]
-    assert result.completions[0].finish_reason == {"reason": "stop"}
+    assert result.completions[0].finish_reason["reason"] == "stop"
     assert len(result.completions[0].tokens) < 24
 
 
@@ -153,7 +150,7 @@ def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -
     path = changed / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": [1, end]}))
     result = client(changed).make_request(request(TEXT))
-    assert result.completions[0].finish_reason == {"reason": "endoftext"}
+    assert result.completions[0].finish_reason["reason"] == "endoftext"
     assert len(result.completions[0].tokens) <= 3
 
 
@@ -246,50 +243,6 @@ def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> 
     assert not ours.make_request(request(SECRET)).cached
 
 
-def deployment(folder: Path, model: Path) -> Path:
-    """Write HELM's configuration files with one deployment, for `--local-path`."""
-    name = "local/small"
-    spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
-    arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
-    files: dict[str, Any] = {
-        "model_deployments": [
-            {
-                "name": name,
-                "model_name": name,
-                "tokenizer_name": name,
-                **WINDOW,
-                "client_spec": {**spec, "args": arguments},
-            }
-        ],
-        "models": [
-            {
-                "name": name,
-                "display_name": "Small",
-                "description": "Random.",
-                "creator_organization_name": "test",
-                "access": "open",
-                "release_date": date(2026, 1, 1),
-                "tags": ["TEXT_MODEL_TAG", "INSTRUCTION_FOLLOWING_MODEL_TAG"],
-            }
-        ],
-        "tokenizer_configs": [
-            {
-                "name": name,
-                "tokenizer_spec": {
-                    "class_name": "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
-                    "args": {"pretrained_model_name_or_path": str(model)},
-                },
-                "end_of_text_token": "</s>",
-                "prefix_token": BOS,
-            }
-        ],
-    }
-    for key, rows in files.items():
-        path = folder / {"models": "model_metadata"}.get(key, key)
-        path.with_suffix(".yaml").write_text(yaml.safe_dump({key: rows}))
-    return folder
-
-
 def test_one_deployment_serves_both_forms(
     mirror: DataRoot, folder: Path, tmp_path: Path, plain: Any, tokenizer: Any
 ) -> None:
@@ -306,7 +259,7 @@ def test_one_deployment_serves_both_forms(
     (broken / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     paths = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
     made = run(
-        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", deployment(tmp_path, folder),
+        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", write_deployment(tmp_path, folder),
         folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), OMP_NUM_THREADS="1", PYTHONPATH=paths,
     )  # fmt: skip
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helm_longctx.models.local import attention  # noqa: E402
 from helm_longctx.models.local.model import Generation, Job, LocalModel, ModelError, OutOfMemoryError  # noqa: E402
 from helm_longctx.models.local.weights import Weights  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
@@ -81,6 +83,36 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
     for seed in range(2):
         for prompt in random.Random(seed).sample(asked, len(asked)):
             assert ask(ours, prompt, chunk_size, reuse=True).tokens == wanted[tuple(prompt)]
+
+
+@pytest.mark.parametrize(("past", "value_size"), [(0, 16), (40, 16), (40, 8)])
+def test_attention_in_two_parts(past: int, value_size: int) -> None:
+    """A chunk's tokens see all tokens before the chunk, and of the chunk those up to themselves."""
+    rng = torch.Generator().manual_seed(0)
+    query, key = torch.randn(1, 6, 24, 16, generator=rng), torch.randn(1, 2, past + 24, 16, generator=rng)
+    value = torch.randn(1, 2, past + 24, value_size, generator=rng)
+    layer = SimpleNamespace(is_causal=True, num_key_value_groups=3)
+    found, _ = attention.attend(layer, query, key, value, None, scaling=0.3)
+    mask = torch.ones(24, past + 24, dtype=torch.bool).tril(past)
+    weights = (query @ key.repeat_interleave(3, 1).transpose(2, 3) * 0.3).masked_fill(~mask, -torch.inf).softmax(-1)
+    expected = (weights @ value.repeat_interleave(3, 1)).transpose(1, 2)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_which_models_attend_in_two_parts(llama: tuple[LocalModel, Any]) -> None:
+    """A model on a processor reads chunks without masks, and one with another attention stays as it is."""
+    ours, plain = llama
+    assert ours._model.config._attn_implementation == attention.NAME
+    masks: list[Any] = []
+    hook = ours._model.model.layers[0].register_forward_pre_hook(
+        lambda module, args, options: masks.append(options["attention_mask"]), with_kwargs=True
+    )
+    ask(ours, prompts(8, (40,))[0], 16, max_tokens=1)
+    hook.remove()
+    assert masks[:3] == [None] * 3
+    plain.set_attn_implementation("eager")
+    assert LocalModel(plain)._model.config._attn_implementation == "eager"
+    plain.set_attn_implementation("sdpa")
 
 
 def test_what_is_reused(llama: tuple[LocalModel, Any]) -> None:

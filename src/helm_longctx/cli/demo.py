@@ -1,4 +1,7 @@
-"""`demo`: run the baselines, add published results, and write a report, with the commands that a user would call."""
+"""`demo`: run the baselines and perhaps a small language model, add published results, and write a report.
+
+It calls the commands that a user would call.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from os.path import relpath
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -27,7 +31,7 @@ from helm_longctx.results.boards import Board, percent, read_suite
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.leaderboard.printing import score_tables
 from helm_longctx.results.leaderboard.suite import report_path, suite_path
-from helm_longctx.runs.files import STATS
+from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.tasks.entry import Entry, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
@@ -43,50 +47,70 @@ NAME = "demo"
 
 POLL_SECONDS = 0.2
 
+SPEED = 250
+"""Tokens a second that two processor cores of a server read with the demo's model."""
+
 
 def demo(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    with_model: Annotated[
+        bool, typer.Option("--with-model", help="Also run a small language model, SmolLM2 135M, on short prompts.")
+    ] = False,
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 
     This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
     downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
-    are not published benchmarks.
+    are not published benchmarks. With a model it takes about four minutes on two processor cores.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
-    suite, total = config["suite"], len(config["entries"]) * len(config["models"])
+    local = config.pop("with_model")
+    if with_model:
+        require("local", "demo --with-model")
+        _print_start(local)
+        # The baselines answer the model's tasks, too, so that its scores can be compared.
+        config["entries"] |= local["entries"]
+    suite = config["suite"]
     folder, log = suite_path(output_path, suite), output_path / NAME / "log.txt"
     for path in (folder, log.parent):
         path.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    where = ["--suite", suite, "--output-path", str(output_path)]
-    columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<36}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        names = dict.fromkeys(benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values())
-        published = [name for name in names if find_benchmark(name).published()]
-        step = bars.add_task("questions and published results", total=len(published) + 1)
-        run_config = _prepare(config, output_path)
-        bars.advance(step)
-        for name in bars.track(published, task_id=step):
-            _call(["reference", name, *where], log)
-        step = bars.add_task(f"{total} runs of the baselines", total=total)
+        _prepare(config, output_path, bars, log)
         options = ["--output-path", str(output_path), "--local-path", str(local_path)]
-        for count in _watch(["run", str(run_config), *options], log, folder):
-            bars.update(step, completed=count)
+        _run(config, output_path, options, bars, log)
+        if with_model:
+            _run({**config, **local}, output_path, options, bars, log)
         step = bars.add_task("report", total=1)
-        _call(["report", *where], log)
+        _call(["report", "--suite", suite, "--output-path", str(output_path)], log)
         bars.advance(step)
-    _print_end(config, output_path)
+    _print_end(config, output_path, local if with_model else None)
 
 
-def _prepare(config: dict[str, Any], output_path: Path) -> Path:
-    """Make the questions that entries read from folders, and write the configuration of `helm-longctx run`.
+def _print_start(local: Mapping[str, Any]) -> None:
+    """Say how long the model takes, and where it is kept."""
+    from helm_longctx.models.local.packaged import CONVERTED, MODELS, cache_root
+
+    (model,) = local["models"]
+    minutes = local["tokens"] / SPEED / 60
+    print(f"{model} reads about {local['tokens']:,} tokens: {minutes:.1f} minutes with two processor cores.")
+    folder = (cache_root() / MODELS[local["packaged"]].path).parent / CONVERTED
+    if not folder.is_dir():
+        print(f"Before that, 93 MB are downloaded and converted, once, which takes half a minute. They go to {folder}")
+
+
+def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path) -> None:
+    """Make the questions that entries read from folders, and add the published results.
 
     Raises:
         InputError: SQuAD cannot be fetched.
     """
+    names = dict.fromkeys(benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values())
+    published = [name for name in names if find_benchmark(name).published()]
+    step = bars.add_task("questions and published results", total=len(published) + 1)
     folders = [Path(path) for entry in config["entries"].values() if (path := split_entry(entry)[1].get("path"))]
     if folders:
         root, entry = DataRoot.find(output_path), parse_entry(BENCHMARKS, config["passages"])
@@ -94,25 +118,59 @@ def _prepare(config: dict[str, Any], output_path: Path) -> Path:
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
             write_questions(root / entry.sources[0].paths[0], kind, parse_length(length), folder)
-    values = {name: value for name, value in config.items() if name != "passages"}
-    run_config = output_path / NAME / "run.yaml"
-    text = yaml.safe_dump({**values, "entries": [*config["entries"].values()]}, width=200)
-    run_config.write_text(text, encoding="utf-8")
-    return run_config
+    bars.advance(step)
+    for name in bars.track(published, task_id=step):
+        _call(["reference", name, "--suite", config["suite"], "--output-path", str(output_path)], log)
 
 
-def _print_end(config: dict[str, Any], output_path: Path) -> None:
-    """Print a leaderboard with published results, the scores of the first model, and the next commands."""
+def _run(config: Mapping[str, Any], output_path: Path, options: list[str], bars: Progress, log: Path) -> None:
+    """Run all entries with all models by `helm-longctx run`, and show the progress."""
+    models, entries = config["models"], [*config["entries"].values()]
+    what, total = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}", len(entries) * len(models)
+    run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
+    values = {name: config[name] for name in ("suite", "models", "parallelism")}
+    run_config.write_text(yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8")
+    step = bars.add_task(f"{total} {what}", total=total)
+    for count in _watch(["run", str(run_config), *options], log, suite_path(output_path, config["suite"]), models):
+        bars.update(step, completed=count)
+
+
+def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None) -> None:
+    """Print a leaderboard with published results, the scores of the first models, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
     print_table(next(score_tables(board for board in boards if task in board.benchmark.entries)))
-    print_table(_score_table(config, boards))
+    print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
+    if local:
+        print_table(_score_table(local["models"][0], local["entries"], boards))
+        print(_describe_speed(folder, local["models"][0]))
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
     print(f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
+
+
+def _describe_speed(folder: Path, model: str) -> str:
+    """Say how many tokens a second the model has read and written, from the files of its runs."""
+    results = [state["result"] for path in _find_runs(folder, [model]) for state in read_states(path.parent / STATES)]
+    usages = [result["completions"][0]["finish_reason"]["usage"] for result in results]
+    read, reused, written = (
+        sum(usage[name] for usage in usages) for name in ("input_tokens", "cached_tokens", "output_tokens")
+    )
+    seconds = sum(result["request_time"] for result in results)
+    pace = (read - reused + written) / seconds
+    return (
+        f"Its {len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
+        f" it wrote {written:,} tokens. This took {seconds:.0f} seconds: {pace:.0f} tokens a second."
+    )
+
+
+def _find_runs(folder: Path, models: Iterable[str]) -> list[Path]:
+    """Return the files of statistics of the complete runs of some models."""
+    names = [f"model={model.replace('/', '_')}" for model in models]
+    return [path for path in folder.glob(f"*/{STATS}") if path.parent.name.endswith(tuple(names))]
 
 
 def _program() -> str:
@@ -121,12 +179,11 @@ def _program() -> str:
     return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
 
 
-def _score_table(config: dict[str, Any], boards: Sequence[Board]) -> Table:
+def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]) -> Table:
     """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
-    model = config["models"][0]
     title = f"{model} on tasks of different kinds"
     table = Table("Task", "Score in %", "95 % interval", title=title, title_justify="left")
-    for title, text in config["entries"].items():
+    for title, text in entries.items():
         table.add_row(title, *_cells(boards, parse_entry(BENCHMARKS, text), model))
     return table
 
@@ -145,12 +202,12 @@ def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]
 
 
 def _call(arguments: list[str], log: Path) -> None:
-    for _ in _watch(arguments, log, log.parent):
+    for _ in _watch(arguments, log, log.parent, []):
         pass
 
 
-def _watch(arguments: list[str], log: Path, folder: Path) -> Iterator[int]:
-    """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the number of complete runs.
+def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str]) -> Iterator[int]:
+    """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the models' complete runs.
 
     Raises:
         InputError: the command failed.
@@ -159,7 +216,7 @@ def _watch(arguments: list[str], log: Path, folder: Path) -> Iterator[int]:
         command = [sys.executable, "-m", "helm_longctx", *arguments]
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
         while process.poll() is None:
-            yield len(list(folder.glob(f"*/{STATS}")))
+            yield len(_find_runs(folder, models))
             time.sleep(POLL_SECONDS)
     if process.returncode:
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"])[-1]

@@ -1,4 +1,7 @@
-"""`models`: list the deployments that come with the package. `models add`: write one for an endpoint."""
+"""`models`: list the deployments that come with the package. `models add`: write one for an endpoint.
+
+`models convert`: make a local model from a GGUF file.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_tab
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.provider import client_provider, providers
-from helm_longctx.models.endpoints.files import LISTS, add_entries
+from helm_longctx.models.endpoints.files import LISTS, add_entries, find_entries
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -25,6 +28,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 if TYPE_CHECKING:
     from helm_longctx.models.endpoints.probe import Endpoint
     from helm_longctx.models.endpoints.tokenizer import Tokenizer
+    from helm_longctx.models.local.gguf import Conversion
 
 app = typer.Typer(add_completion=False, invoke_without_command=True)
 
@@ -119,8 +123,7 @@ def add(
     from helm_longctx.models.endpoints.registration import make_entries
     from helm_longctx.models.endpoints.tokenizer import load_tokenizer
 
-    if not _NAME.fullmatch(name):
-        raise bad_argument("models add", "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
+    _check_name("models add", name)
     tokens = parse_length(context, "--context") if context else None
     # The tokenizer is loaded first, so that a wrong name costs no request. HELM must know the names in its registry.
     if tokenizer:
@@ -133,6 +136,56 @@ def add(
     chosen = chosen or _find_tokenizer(endpoint)
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
     _report(endpoint, chosen)
+    _print_next(name, files, local_path)
+
+
+@app.command("convert")
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="GGUF file with the weights of a language model.")],
+    to: Annotated[Path, typer.Option(file_okay=False, help="New folder for safetensors weights and tokenizer.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name for run entries, such as my/llama. With it, a deployment is written.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="Number type of the weights: float32, bfloat16 or float16.")] = "float32",
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Tokenizer: hub name or folder. [default: the tokenizer in the file]")
+    ] = None,
+    local_path: LocalPath = Path("prod_env"),
+    replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
+) -> None:
+    """Convert a GGUF file into a folder that local models can be loaded from, and check the result.
+
+    The command compares each tensor with the file's, checks the tokenizer, and measures how well the model predicts
+    plain English. If a check fails, there is no folder.
+    """
+    from helm_longctx.models.local import gguf
+
+    if name is not None:
+        _check_name("models convert", name)
+        if find_entries(local_path, name) and not replace_entries:
+            raise InputError(f"{local_path} already has {name!r}; choose another name, or give --replace")
+    with without_helms_log():
+        found = gguf.convert(file, to, dtype, tokenizer)
+    print(f"{to}: {found.tensors} tensors of {dtype}, each equal to the file's; {found.tokens} tokens")
+    print(f"plain English: {found.loss:.1f} nats per token (a blind guess: {found.guess:.1f})")
+    print(f"context: {found.window or 'unknown'}; chat template: {'yes' if found.can_chat else 'no'}")
+    if name is not None:
+        _write_local(name, to, found, local_path, replace_entries)
+
+
+def _write_local(name: str, folder: Path, found: Conversion, local_path: Path, replace_entries: bool) -> None:
+    from helm_longctx.models.endpoints.registration import make_local_entries
+
+    entries = make_local_entries(folder, name, found.window, found.can_chat)
+    _print_next(name, add_entries(local_path, entries, replace_entries), local_path)
+
+
+def _check_name(command: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise bad_argument(command, "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
+
+
+def _print_next(name: str, files: Sequence[Path], local_path: Path) -> None:
     print(f"Wrote {', '.join(map(str, files))}")
     where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
     print(f"helm-longctx run --suite first --model {name} --tasks {_first_entry()} --length 8k{where}")

@@ -271,5 +271,6 @@ def _tiktoken(config: TokenizerConfig) -> Any:
 
 _KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
     "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer": _hugging_face,
+    "helm_longctx.models.local.packaged.PackagedTokenizer": _hugging_face,
     "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
 }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
 
 from helm_longctx.models.endpoints.probe import Endpoint
-from helm_longctx.models.endpoints.tokenizer import Tokenizer
+from helm_longctx.models.endpoints.tokenizer import Tokenizer, load_tokenizer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import STANDARD
+
+LOCAL_CLIENT = "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"
 
 
 def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> dict[str, dict[str, Any]]:
@@ -33,17 +36,41 @@ def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> 
         kind = NoTokenizerWindowService
         fields["window_service_spec"] = {"class_name": f"{kind.__module__}.{kind.__qualname__}"}
     deployment = {"name": name, "model_name": name, **fields, "client_spec": endpoint.client_spec()}
-    entries = {"model_deployments.yaml": deployment, "model_metadata.yaml": _metadata(endpoint, name)}
+    metadata = _metadata(name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes)
+    entries = {"model_deployments.yaml": deployment, "model_metadata.yaml": metadata}
     return entries | ({"tokenizer_configs.yaml": config} if config else {})
 
 
-def _metadata(endpoint: Endpoint, name: str) -> dict[str, Any]:
+def make_local_entries(folder: Path, name: str, context: int | None, can_chat: bool) -> dict[str, dict[str, Any]]:
+    """Return an entry for each of HELM's files, for a model in a folder that runs in HELM's process.
+
+    Args:
+        folder: the model's safetensors weights and its tokenizer.
+        name: name of the deployment and of the model.
+        context: number of tokens to which prompts are cut; None to cut none.
+        can_chat: whether its tokenizer has a chat template.
+
+    Raises:
+        InputError: the folder's tokenizer cannot be loaded.
+    """
+    path = str(folder.resolve())
+    client = {"class_name": LOCAL_CLIENT, "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True}}
+    limits = {"max_sequence_length": context} if context else {}
+    deployment = {"name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": client}
+    return {
+        "model_deployments.yaml": deployment,
+        "model_metadata.yaml": _metadata(name, f"The model in {path}", can_chat),
+        "tokenizer_configs.yaml": load_tokenizer(path).config(name) or {},
+    }
+
+
+def _metadata(name: str, about: str, can_chat: bool) -> dict[str, Any]:
     # HELM's own scenarios use this tag to find out whether a model can chat.
-    follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"] if "chat" in endpoint.routes else []
+    follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"] if can_chat else []
     return {
         "name": name,
         "display_name": name.partition("/")[2],
-        "description": f"{endpoint.model} at {endpoint.url}",
+        "description": about,
         "creator_organization_name": name.partition("/")[0],
         "access": "limited",
         # HELM's metadata must have a date or null, and the server does not say one.

@@ -14,7 +14,9 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
+from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
+from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.weights import Weights
 
 CHUNK_SIZE = 2048
@@ -33,7 +35,8 @@ class LongContextHuggingFaceClient(CachingClient):
 
     Args:
         tokenizer: HELM's tokenizer object for a Hugging Face model.
-        pretrained_model_name_or_path: hub name or folder of a model with safetensors weights.
+        pretrained_model_name_or_path: hub name or folder of a model with safetensors weights, or a name of
+            `packaged.MODELS`.
         revision: a commit, tag or branch on the hub; None for the newest.
         dtype, attn_implementation: see `Weights`.
         chunk_size: number of prompt tokens that the model reads at once.
@@ -55,7 +58,7 @@ class LongContextHuggingFaceClient(CachingClient):
         reuse_prefix: bool = False,
     ):
         super().__init__(cache_config=cache_config)
-        path = pretrained_model_name_or_path
+        path = find_model(pretrained_model_name_or_path)
         if not isinstance(chunk_size, int) or chunk_size < 1:
             raise bad_argument(path, "chunk_size", chunk_size, "a whole number from 1")
         # Only HELM's tokenizer for Hugging Face gives token ids and a chat template.
@@ -89,7 +92,7 @@ class LongContextHuggingFaceClient(CachingClient):
             return RequestResult(False, [], [], cached=False, error=str(error), error_flags=flags)
         tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
         output = GeneratedOutput(response["text"], 0, tokens, {"reason": response["finish_reason"]})
-        return RequestResult(
+        result = RequestResult(
             success=True,
             embedding=[],
             completions=[output] * request.num_completions,
@@ -97,6 +100,9 @@ class LongContextHuggingFaceClient(CachingClient):
             request_time=response["request_time"],
             request_datetime=response["request_datetime"],
         )
+        read = {"input_tokens": response["prompt_tokens"], "cached_tokens": response["reused_tokens"]}
+        # The token that ended the answer counts: the model wrote it.
+        return with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
@@ -132,6 +138,7 @@ class LongContextHuggingFaceClient(CachingClient):
         return {
             **self._make_response(generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
+            "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
             "request_time": encoded + generation.seconds,
             "request_datetime": int(started_at),

@@ -12,6 +12,7 @@ from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
+from helm_longctx.models.local import attention
 from helm_longctx.models.local.prefix_cache import CachedPrefix, is_croppable
 
 GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
@@ -79,6 +80,7 @@ class LocalModel:
         self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
         # Some models use a cache of fixed size, which cannot be filled in chunks.
         model.generation_config.cache_implementation = None
+        attention.use_in(model)
         self._model, self._vocabulary = model, model.get_input_embeddings().num_embeddings
         self._lock = threading.Lock()
         self._prefix: CachedPrefix | None = None

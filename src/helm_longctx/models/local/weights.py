@@ -79,7 +79,7 @@ class Weights:
         with _lock:
             if self not in _loaded:
                 with htrack_block(f"Loading {self.path}"):
-                    _loaded[self] = LocalModel(_load(self))
+                    _loaded[self] = LocalModel(load_weights(self))
             return _loaded[self]
 
 
@@ -96,7 +96,12 @@ def _commit(path: str, revision: str | None) -> str | None:
     return commit
 
 
-def _load(weights: Weights) -> Any:
+def load_weights(weights: Weights) -> Any:
+    """Load a model of transformers.
+
+    Raises:
+        ModelError: the model cannot be loaded.
+    """
     ignore_broken_torchvision()
     import torch
     from transformers import AutoModelForCausalLM

@@ -1,0 +1,248 @@
+"""Converts a GGUF file into a folder with safetensors weights and a tokenizer, and checks the result.
+
+A GGUF file is only a source: models are loaded from the folder. Quantized weights become the numbers that they stand
+for, so the folder is larger than the file.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.data.download import check_space
+from helm_longctx.environment import ignore_broken_torchvision, require
+from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.models.local.model import ModelError
+from helm_longctx.models.local.weights import Weights, load_weights
+
+DTYPES = ("float32", "bfloat16", "float16")
+"""Number types of the folder's weights. Only float32 has every number of a quantized file."""
+
+TEXT = (
+    "The sun rises in the east and sets in the west. Water freezes at zero degrees Celsius and boils at one hundred"
+    " degrees. A year has twelve months, a week has seven days, and a day has twenty-four hours. London is the capital"
+    " of England, and Paris is the capital of France."
+)
+"""Plain English, on which the converted model has to be better than a guess."""
+
+GUESSING = 0.6
+"""A model whose loss is above this share of a blind guess's was converted wrongly. Mixed-up weights have about 1."""
+
+RULES = ("gpt-2", "smollm")
+"""Rules by which a text is split before it is tokenized (`tokenizer.ggml.pre`), for which a tokenizer can be built."""
+
+_CONTROL, _USER_DEFINED = 3, 4
+"""Types of special tokens in `tokenizer.ggml.token_type`."""
+
+_SPECIAL = ("bos", "eos", "unknown", "padding")
+"""Tokens that a file names, as in `tokenizer.ggml.bos_token_id`."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What a conversion has found.
+
+    Args:
+        tensors: number of tensors, each of them equal to the file's.
+        tokens: size of the vocabulary.
+        loss: nats per token of `TEXT`.
+        guess: nats per token of a blind guess, the logarithm of the vocabulary's size.
+        window: number of positions that the model was trained for; None if the file does not say it.
+        can_chat: whether the tokenizer has a chat template.
+    """
+
+    tensors: int
+    tokens: int
+    loss: float
+    guess: float
+    window: int | None
+    can_chat: bool
+
+
+def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None) -> Conversion:
+    """Write the model of a GGUF file to a folder, load it from there, and compare.
+
+    Args:
+        source: the GGUF file.
+        folder: the folder; it must not exist, or be empty. It appears when everything is written.
+        dtype: one of `DTYPES`.
+        tokenizer: hub name or folder of the model's tokenizer; None for the one in the file.
+
+    Raises:
+        InputError: an argument is wrong, the file cannot be read, or the folder differs from the file.
+    """
+    require("local", "a GGUF file")
+    if dtype not in DTYPES:
+        raise bad_argument("models convert", "dtype", dtype, DTYPES)
+    if not source.is_file():
+        raise bad_argument("models convert", "FILE", str(source), "the path of a GGUF file")
+    if folder.exists() and any(folder.iterdir()):
+        raise bad_argument("models convert", "--to", str(folder), "a folder that is empty or does not exist")
+    ignore_broken_torchvision()
+    chosen = _load_tokenizer(tokenizer) if tokenizer else _read_tokenizer(source)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # The folder gets its name at the end, so that no other process reads half a model.
+    with tempfile.TemporaryDirectory(prefix=".convert-", dir=folder.parent) as name:
+        part = Path(name) / "model"
+        model = _read_model(source, dtype)
+        tensors = _save(model, chosen, part)
+        loss, guess = _compare(model, chosen, part), math.log(len(chosen))
+        _check_loss(source, loss, guess)
+        folder.mkdir(exist_ok=True)
+        shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
+    window = getattr(model.config, "max_position_embeddings", None)
+    return Conversion(tensors, len(chosen), loss, guess, window, bool(chosen.chat_template))
+
+
+def _check_loss(source: Path, loss: float, guess: float) -> None:
+    # A loss that is not a number fails, too.
+    if not loss <= GUESSING * guess:
+        raise InputError(
+            f"{source}: the converted model predicts plain English with {loss:.1f} nats per token, and a blind guess"
+            f" has {guess:.1f}; either this version of transformers converts its weights wrongly, or its tokenizer is"
+            " another model's (give the model's own with --tokenizer)"
+        )
+
+
+def _read_model(source: Path, dtype: str) -> Any:
+    """Read the weights, with a check that the file has all of the model's and no others."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model: Any
+        model, found = AutoModelForCausalLM.from_pretrained(
+            source.parent,
+            gguf_file=source.name,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
+        reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
+        raise InputError(f"{source} cannot be read as a GGUF file of a causal language model: {reason}") from error
+    wrong = {name: keys for name in ("missing_keys", "unexpected_keys", "mismatched_keys") if (keys := found[name])}
+    if wrong:
+        named = "; ".join(f"{name} {', '.join(sorted(map(str, keys))[:3])}" for name, keys in wrong.items())
+        raise InputError(f"{source} does not have the weights of its architecture: {named}")
+    return model.to(getattr(torch, dtype)).eval()
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> int:
+    """Save the model and its tokenizer. Return the number of tensors."""
+    from safetensors.torch import save_file
+
+    # transformers refuses to save a model that it read from a GGUF file, so its parts are saved one by one.
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    # A tensor that has two names, such as tied embeddings, is saved once, under the first.
+    tensors = {name: tensor.contiguous() for name, tensor in model.named_parameters()}
+    check_space(folder.parent, sum(tensor.nbytes for tensor in tensors.values()))
+    folder.mkdir()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return len(tensors)
+
+
+def _compare(model: Any, tokenizer: Any, folder: Path) -> float:
+    """Load the folder as a run does and compare each weight and the text's tokens. Return the loss on the text.
+
+    Raises:
+        InputError: something differs, or the folder cannot be loaded.
+    """
+    import torch
+    from transformers import AutoTokenizer
+
+    dtype = str(model.dtype).removeprefix("torch.")
+    try:
+        loaded = load_weights(Weights.find(str(folder), None, dtype, None))
+    except ModelError as error:
+        raise InputError(str(error)) from error
+    saved = dict(loaded.named_parameters())
+    for name, tensor in model.named_parameters():
+        if not torch.equal(tensor, saved[name].to(tensor.device)):
+            raise InputError(f"{folder}: the tensor {name} differs from the file's")
+    tokens = AutoTokenizer.from_pretrained(folder)(TEXT)["input_ids"]
+    if tokens != tokenizer(TEXT)["input_ids"] or tokenizer.decode(tokens, skip_special_tokens=True) != TEXT:
+        raise InputError(f"{folder}: the tokenizer does not give the text back that it gets")
+    if max(tokens) >= loaded.get_input_embeddings().num_embeddings:
+        raise InputError(f"{folder}: the tokenizer has more tokens than the model")
+    ids = torch.tensor([tokens], device=loaded.device)
+    with torch.inference_mode():
+        return float(loaded(input_ids=ids, labels=ids).loss)
+
+
+def _load_tokenizer(name: str) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except Exception as error:  # of the hub, the disk or the format
+        reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
+        raise InputError(f"--tokenizer={name!r} cannot be loaded: {reason}") from error
+
+
+def _read_tokenizer(source: Path) -> Any:
+    """Build the tokenizer that a GGUF file describes.
+
+    transformers builds one, too, but without the rule by which the model's own tokenizer first splits a text.
+
+    Raises:
+        InputError: the file has a tokenizer that this package cannot build.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, processors
+    from transformers import PreTrainedTokenizerFast
+
+    fields = _read_fields(source)
+    kind, rule = fields.get("model"), fields.get("pre")
+    if kind != "gpt2" or rule not in RULES:
+        raise InputError(
+            f"{source} has a tokenizer of the kind {kind!r} with the rule {rule!r}, which cannot be built exactly;"
+            " give the hub name or the folder of the model's own tokenizer with --tokenizer"
+        )
+    tokens = fields["tokens"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    merges = [tuple(merge.split(" ")) for merge in fields["merges"]]
+    built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    built.pre_tokenizer = _split(rule)
+    built.decoder = decoders.ByteLevel()
+    special = [n for n, kind in enumerate(fields["token_type"]) if kind in (_CONTROL, _USER_DEFINED)]
+    built.add_special_tokens([AddedToken(tokens[n], normalized=False, special=True) for n in special])
+    names = {name: tokens[fields[f"{name}_token_id"]] for name in _SPECIAL if f"{name}_token_id" in fields}
+    if fields.get("add_bos_token") and (begin := names.get("bos")):
+        pairs = [(begin, vocabulary[begin])]
+        built.post_processor = processors.TemplateProcessing(single=f"{begin} $A", special_tokens=pairs)
+    options = {"unknown": "unk", "padding": "pad"}
+    named = {f"{options.get(name, name)}_token": token for name, token in names.items()}
+    fast = PreTrainedTokenizerFast(tokenizer_object=built, clean_up_tokenization_spaces=False, **named)
+    fast.chat_template = fields.get("chat_template")
+    return fast
+
+
+def _read_fields(source: Path) -> dict[str, Any]:
+    """Read the fields of a GGUF file that describe its tokenizer, without their prefix."""
+    from gguf import GGUFReader
+
+    try:
+        fields = GGUFReader(source).fields
+        read = {name: field.contents() for name, field in fields.items() if name.startswith("tokenizer.")}
+    except Exception as error:  # numpy and gguf raise many kinds for a malformed file
+        reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
+        raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
+    return {name.removeprefix("tokenizer.").removeprefix("ggml."): value for name, value in read.items()}
+
+
+def _split(rule: str) -> Any:
+    """Return how a tokenizer with a rule of `RULES` splits a text into words and bytes."""
+    from tokenizers import pre_tokenizers
+
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # SmolLM's digits are words of their own, also for the spaces before them.
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
+    return pre_tokenizers.Sequence([*digits, words])
