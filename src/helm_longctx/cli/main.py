@@ -21,6 +21,7 @@ from helm_longctx.cli import (
     doctor,
     estimate,
     export,
+    gate,
     judge_agreement,
     judge_check,
     models,
@@ -40,8 +41,10 @@ from helm_longctx.redaction.text import redact, register_environment
 
 EXIT_STATUSES = {
     0: "all went well",
-    1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
+    1: "a check failed (gate: the candidate is worse), there is no result, or an unexpected error, which is shown with"
+    " its traceback",
     2: "bad input, or runs that could not be made; one line says why",
+    3: "gate cannot tell; it says how many more instances are needed",
     130: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }
@@ -89,6 +92,7 @@ COMMANDS = {
     "Before and during runs": (
         Command("run", run.run, example="run.yaml --dry-run"),
         Command("estimate", estimate.estimate, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
+        Command("gate", gate.gate, example="my/bf16 my/fp8 --tasks helmet_rag --length 8k,32k --max-drop 2"),
         Command("batch", batch.app, example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
         Command("shard", shard.shard, example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"),
     ),

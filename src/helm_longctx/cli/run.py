@@ -94,8 +94,8 @@ def run(
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
-    with _set_log_levels(quiet, verbose) as prints:
-        _run(config, _options(arguments), prints)
+    with set_log_levels(quiet, verbose) as prints:
+        _run(config, make_options(arguments), prints)
 
 
 def _run(path: Path | None, options: Options, prints: TextIO) -> None:
@@ -119,7 +119,7 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
                 raise failure
 
 
-def _options(arguments: Mapping[str, Any]) -> Options:
+def make_options(arguments: Mapping[str, Any]) -> Options:
     """Return the values of the command's options as a configuration file has them, and each option's key path."""
     from helm_longctx.cli.config.load import Options
 
@@ -249,7 +249,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
 
 
 @contextmanager
-def _set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
+def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     """Log only errors (quiet), all messages of HELM (verbose), or warnings and progress, while the block runs.
 
     Yields:
