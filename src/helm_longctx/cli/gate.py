@@ -189,7 +189,8 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     if not has_size:
         base, candidate = (replace(plan, specs=limit_specs(plan.specs, every, needed)) for plan in (base, candidate))
     chosen = every if has_size else _estimate(base)
-    others = _estimate(candidate)
+    # Of one deployment twice, the requests are the same.
+    others = chosen if base.specs == candidate.specs else _estimate(candidate)
     check_samples(chosen, others)
     lengths = plan_lengths([sample for each in chosen for sample in each.samples], goal)
     return _Sample((base, candidate), (chosen, others), lengths, needed)
@@ -223,7 +224,7 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
         f" {goal.power:.0%}), if {100 * goal.noise:g} % of the scores differ by chance (--noise)."
     )
     if power < goal.power:
-        print("To reach the wanted power, add run entries or instances, or give a larger --max-drop.")
+        print("To reach the wanted power, add run entries or instances, or give a larger --max-drop.", flush=True)
 
 
 def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bool]:

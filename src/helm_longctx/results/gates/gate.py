@@ -83,13 +83,7 @@ class Gate:
     @cached_property
     def verdict(self) -> Verdict:
         """The decision on all lengths and findings."""
-        found = [Verdict.WORSE for each in self.findings if each.decides_worse]
-        found += [Verdict.UNDECIDED for each in self.findings if each.kind == "unanswered"]
-        scores = [part.drop.verdict for name, part in self.parts.items() if name != ALL]
-        # Over all lengths "worse" counts, but "no worse" says nothing about a single length.
-        if ALL in self.parts and self.parts[ALL].drop.is_worse:
-            scores.append(Verdict.WORSE)
-        return combine_verdicts([*found, *scores])
+        return decide({name: part.drop for name, part in self.parts.items()}, self.findings)
 
     @property
     def missing(self) -> dict[str, int]:
@@ -100,6 +94,15 @@ class Gate:
     def changed(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
         return fmean(abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None)
+
+
+def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
+    """Return the verdict on the drops at each length and on what was found in the requests."""
+    found = [Verdict.WORSE for each in findings if each.decides_worse]
+    found += [Verdict.UNDECIDED for each in findings if each.kind == "unanswered"]
+    # Over all lengths "worse" counts, but "no worse" says nothing about a single length.
+    scores = [drop.verdict for name, drop in drops.items() if name != ALL or drop.is_worse]
+    return combine_verdicts([*found, *scores])
 
 
 def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]) -> Gate:

@@ -1,0 +1,210 @@
+"""Counts how often `helm-longctx gate` finds a proxy that changes what passes, and how often it fails an equal pair.
+
+python bench/gate.py [SEEDS] [--answers FILE]
+
+First the whole command is given once for each proxy, against a local server whose answers differ from request to
+request. Then the model and the proxy answer the recorded prompts again for each seed (100 without SEEDS), and the
+gate's functions decide. With --answers, the recorded answers of a real model are drawn with replacement instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.support.servers.llm import serve
+from tests.support.servers.models import Model, count_tokens
+from tests.support.servers.proxies import CHANGES, SPOILS, NoisyModel, find_value, run_proxy
+
+from helm_longctx.results.gates.answers import AnswerPair
+from helm_longctx.results.gates.findings import find_differences
+from helm_longctx.results.gates.gate import ALL, decide
+from helm_longctx.results.statistics.comparison import Pairs
+from helm_longctx.results.statistics.noninferiority import decide_drops
+from helm_longctx.runs.scores import InstanceScore
+
+SKILL, NOISE = {0: 0.95, 1500: 0.85}, 0.05
+"""The model's share of right answers by tokens of the prompt, and the share of answers that are drawn again."""
+
+LENGTHS, INSTANCES = ("4k", "8k"), 150
+
+DROP = 5
+"""Points of `--max-drop`."""
+
+
+class Reply(NamedTuple):
+    """Args: the score of an answer, its text, and the prompt's tokens as the server counts them."""
+
+    score: float
+    text: str
+    tokens: int
+
+
+class Question(NamedTuple):
+    """Args: the length's label, and the base's and the candidate's reply."""
+
+    length: str
+    base: Reply
+    candidate: Reply
+
+
+def main() -> None:
+    """Print a line for each proxy."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("seeds", type=int, nargs="?", default=100)
+    parser.add_argument("--answers", type=Path, help="File of recorded answers of a real model.")
+    options = parser.parse_args()
+    logging.disable(logging.ERROR)
+    print("proxy               command    no worse  worse  cannot tell  changes of prompts")
+    if options.answers:
+        recorded = json.loads(options.answers.read_text())
+        for kind, rows in recorded.items():
+            questions = [Question(length, Reply(*base), Reply(*other)) for length, base, other in rows]
+            draws = (random.Random(seed).choices(questions, k=len(questions)) for seed in range(options.seeds))
+            print_counts(kind, "", draws)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for kind in CHANGES:
+            verdict, prompts = make_gate(kind)
+            draws = (ask_again(kind, prompts, seed) for seed in range(options.seeds))
+            print_counts(kind, verdict, draws)
+
+
+def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -> None:
+    """Print how often each verdict is reached, and how often a change of prompts is found."""
+    counts: Counter[str] = Counter()
+    found = 0
+    for questions in draws:
+        pairs = [make_pair(number, question) for number, question in enumerate(questions)]
+        findings = find_differences(pairs)
+        counts[decide(decide_drops(split(questions), DROP / 100, 0.8), findings).name] += 1
+        found += any(each.kind in ("cut", "counts") for each in findings)
+    numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
+    print(f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}", flush=True)
+
+
+def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
+    """Return the scores of both arms by length, and of all."""
+    lengths = list(dict.fromkeys(question.length for question in questions))
+    parts = {length: [question for question in questions if question.length == length] for length in lengths}
+    pairs = {length: [_pairs(part, 1.0)] for length, part in parts.items()}
+    whole = [_pairs(part, 1 / len(parts)) for part in parts.values()]
+    return pairs if len(parts) == 1 else {**pairs, ALL: whole}
+
+
+def _pairs(part: Sequence[Question], weight: float) -> Pairs:
+    scores = [[each.candidate.score for each in part], [each.base.score for each in part]]
+    return Pairs(*scores, [f"{each.length} {number}" for number, each in enumerate(part)], weight)
+
+
+def make_pair(number: int, question: Question) -> AnswerPair:
+    """Return a question's replies in the form in which the gate reads them."""
+    scores = [
+        InstanceScore(
+            "",
+            "",
+            "",
+            "json_kv",
+            None,
+            "full",
+            f"id{number}",
+            0,
+            reply.score,
+            "",
+            None,
+            "",
+            None,
+            "",
+            {"billed_prompt_tokens": reply.tokens},
+        )
+        for reply in (question.base, question.candidate)
+    ]
+    return AnswerPair(scores[0], scores[1], (question.base.text, question.candidate.text), is_base_first=True)
+
+
+def ask_again(kind: str, prompts: Mapping[str, Sequence[str]], seed: int) -> list[Question]:
+    """Let the model answer the recorded prompts again, with and without the proxy."""
+    model, chance = NoisyModel(SKILL, NOISE, seed), random.Random(-seed)
+    questions = []
+    for length, texts in prompts.items():
+        for text in texts:
+            changed, right = CHANGES[kind](text), find_value(text)
+            answers = [model(text), "lost" if chance.random() < SPOILS.get(kind, 0.0) else model(changed)]
+            replies = [
+                Reply(float(answer == right), answer, count_tokens(prompt))
+                for answer, prompt in zip(answers, (text, changed), strict=True)
+            ]
+            questions.append(Question(length, *replies))
+    return questions
+
+
+def make_gate(kind: str) -> tuple[str, dict[str, list[str]]]:
+    """Give the whole command with a proxy before the candidate. Return the verdict and the prompts by length."""
+    served = {name: Model() for name in ("base", "candidate")}
+    with serve(NoisyModel(SKILL, NOISE, 1), models=served) as server, run_proxy(server.address, kind, 1) as other:
+        for name, address in (("base", server.address), ("candidate", other)):
+            write_deployment(f"sim/{name}", f"{address}/v1/")
+        entry = f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat"
+        entries = [f"--entry={entry},length={length}" for length in LENGTHS]
+        suite = kind.replace(" ", "-")
+        call("gate", "sim/base", "sim/candidate", *entries, "-m", "1000", f"--max-drop={DROP}", "--suite", suite)
+        # Each prompt has its own text, and those of the shorter length come first.
+        texts = list(dict.fromkeys(each.prompt for each in server.calls if each.body["model"] == "base"))
+    result = json.loads(Path(f"benchmark_output/gates/{suite}/gate.json").read_text())
+    texts = sorted(texts, key=len)
+    return result["verdict"], {"4k": texts[:INSTANCES], "8k": texts[INSTANCES:]}
+
+
+def write_deployment(name: str, address: str) -> None:
+    """Register a deployment for the commands of this process."""
+    from helm.benchmark.model_deployment_registry import (
+        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+        ClientSpec,
+        ModelDeployment,
+        register_model_deployment,
+    )
+    from helm.benchmark.model_metadata_registry import (
+        MODEL_NAME_TO_MODEL_METADATA,
+        get_unknown_model_metadata,
+        register_model_metadata,
+    )
+
+    if name not in MODEL_NAME_TO_MODEL_METADATA:
+        register_model_metadata(get_unknown_model_metadata(name))
+    arguments = {"base_url": address, "api_key": "none"}
+    spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
+    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
+
+
+def call(*arguments: str) -> int:
+    """Give a command in this process, and return its exit status."""
+    from helm_longctx.cli.main import main as run_command
+
+    sys.argv = ["helm-longctx", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            run_command()
+        except SystemExit as error:
+            status = int(error.code or 0)
+    if status == 2:
+        raise RuntimeError(out.getvalue())
+    return status
+
+
+if __name__ == "__main__":
+    main()
