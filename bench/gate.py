@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.support.deployments import register_server
 from tests.support.servers.llm import serve
 from tests.support.servers.models import Model, count_tokens
 from tests.support.servers.proxies import CHANGES, SPOILS, NoisyModel, find_value, run_proxy
@@ -157,7 +158,7 @@ def make_gate(kind: str) -> tuple[str, dict[str, list[str]]]:
     served = {name: Model() for name in ("base", "candidate")}
     with serve(NoisyModel(SKILL, NOISE, 1), models=served) as server, run_proxy(server.address, kind, 1) as other:
         for name, address in (("base", server.address), ("candidate", other)):
-            write_deployment(f"sim/{name}", f"{address}/v1/")
+            register_server(f"sim/{name}", address)
         entry = f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat"
         entries = [f"--entry={entry},length={length}" for length in LENGTHS]
         suite = kind.replace(" ", "-")
@@ -167,28 +168,6 @@ def make_gate(kind: str) -> tuple[str, dict[str, list[str]]]:
     result = json.loads(Path(f"benchmark_output/gates/{suite}/gate.json").read_text())
     texts = sorted(texts, key=len)
     return result["verdict"], {"4k": texts[:INSTANCES], "8k": texts[INSTANCES:]}
-
-
-def write_deployment(name: str, address: str) -> None:
-    """Register a deployment for the commands of this process."""
-    from helm.benchmark.model_deployment_registry import (
-        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-        ClientSpec,
-        ModelDeployment,
-        register_model_deployment,
-    )
-    from helm.benchmark.model_metadata_registry import (
-        MODEL_NAME_TO_MODEL_METADATA,
-        get_unknown_model_metadata,
-        register_model_metadata,
-    )
-
-    if name not in MODEL_NAME_TO_MODEL_METADATA:
-        register_model_metadata(get_unknown_model_metadata(name))
-    arguments = {"base_url": address, "api_key": "none"}
-    spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
 
 
 def call(*arguments: str) -> int:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-import numpy as np
-
 from helm_longctx.results.gates.answers import AnswerPair
 from helm_longctx.results.gates.folder import BASE, CANDIDATE
 from helm_longctx.runs.scores import InstanceScore
@@ -69,15 +67,16 @@ def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
 def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     """Return the pairs whose prompt the candidate has cut.
 
-    Deployments with different tokenizers have about the same ratio of counts in all prompts. The ratio of prompts that
-    are not cut is among the largest.
+    Deployments with different tokenizers have about the same ratio of counts in all prompts. It is the ratio of the
+    shortest prompts, which are cut last.
     """
-    if not pairs:
-        return []
-    ratios = np.array([count[1] / count[0] for pair in pairs if (count := _counts(pair))])
-    usual = float(np.quantile(ratios, 0.9))
-    is_cut = (ratios < CUT * usual) | (ratios < OTHER_TOKENIZER)
-    return [pair for pair, cut in zip(pairs, is_cut, strict=True) if cut]
+    counts = {number: count for number, pair in enumerate(pairs) if (count := _counts(pair))}
+    order = sorted(counts, key=lambda number: max(counts[number]))
+    ratios = {number: candidate / base for number, (base, candidate) in counts.items()}
+    usual = median(ratios[number] for number in order[: max(1, len(order) // 4)]) if order else 1.0
+    # A larger difference of tokenizers is less probable than that all prompts are cut.
+    usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
+    return [pairs[number] for number, ratio in ratios.items() if ratio < CUT * usual]
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
