@@ -1,10 +1,11 @@
 """Counts how often `helm-longctx gate` finds a proxy that changes what passes, and how often it fails an equal pair.
 
-python bench/gate.py [SEEDS] [--answers FILE]
+python bench/gate.py [SEEDS] [--model FOLDER] [--questions N]
 
 First the whole command is given once for each proxy, against a local server whose answers differ from request to
 request. Then the model and the proxy answer the recorded prompts again for each seed (100 without SEEDS), and the
-gate's functions decide. With --answers, the recorded answers of a real model are drawn with replacement instead.
+gate's functions decide. With --model, a model in a local folder (safetensors, with its tokenizer) answers N short
+questions (60) greedily, and for each seed its answers are drawn with replacement.
 """
 
 from __future__ import annotations
@@ -18,29 +19,42 @@ import os
 import random
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.deployments import register_server
-from tests.support.servers.llm import serve
+from tests.support.servers.llm import Answer, serve
 from tests.support.servers.models import Model, count_tokens
 from tests.support.servers.proxies import CHANGES, SPOILS, NoisyModel, find_value, run_proxy
 
-from helm_longctx.results.gates.answers import AnswerPair
+from helm_longctx.environment import ignore_broken_torchvision
+from helm_longctx.results.gates.answers import AnswerPair, pair_answers
 from helm_longctx.results.gates.findings import find_differences
+from helm_longctx.results.gates.folder import GateFolder
 from helm_longctx.results.gates.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.registry import BENCHMARKS
 
 SKILL, NOISE = {0: 0.95, 1500: 0.85}, 0.05
 """The model's share of right answers by tokens of the prompt, and the share of answers that are drawn again."""
 
-LENGTHS, INSTANCES = ("4k", "8k"), 150
+INSTANCES = 150
+
+SIMULATED = [f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat,length={size}" for size in ("4k", "8k")]
+REAL = ["any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/words,style=chat,max_tokens=16"]
+
+SHORT_CUT = 250
+"""Characters that the proxy keeps that cuts the real model's prompts."""
+
+WORDS = ("apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread", "chair", "knife", "garden", "mirror")
 
 DROP = 5
 """Points of `--max-drop`."""
@@ -66,23 +80,79 @@ def main() -> None:
     """Print a line for each proxy."""
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", type=int, nargs="?", default=100)
-    parser.add_argument("--answers", type=Path, help="File of recorded answers of a real model.")
+    parser.add_argument("--model", type=Path, help="Folder of a real model.")
+    parser.add_argument("--questions", type=int, default=60, help="Number of questions to the real model.")
     options = parser.parse_args()
     logging.disable(logging.ERROR)
-    print("proxy               command    no worse  worse  cannot tell  changes of prompts")
-    if options.answers:
-        recorded = json.loads(options.answers.read_text())
-        for kind, rows in recorded.items():
-            questions = [Question(length, Reply(*base), Reply(*other)) for length, base, other in rows]
-            draws = (random.Random(seed).choices(questions, k=len(questions)) for seed in range(options.seeds))
-            print_counts(kind, "", draws)
-        return
+    real = RealModel(options.model.resolve()) if options.model else None
+    print("proxy               command    no worse  worse  cannot tell  changes of prompts", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        if real:
+            write_questions(Path("questions"), options.questions)
+            # The prompts are short, so a cut must be short, too.
+            CHANGES["cuts at 4k"] = lambda text: text[-SHORT_CUT:]
         for kind in CHANGES:
-            verdict, prompts = make_gate(kind)
-            draws = (ask_again(kind, prompts, seed) for seed in range(options.seeds))
-            print_counts(kind, verdict, draws)
+            verdict, prompts = make_gate(kind, real or NoisyModel(SKILL, NOISE, 1), REAL if real else SIMULATED)
+            again = draw_answers if real else partial(ask_again, prompts)
+            print_counts(kind, verdict, (again(kind, seed) for seed in range(options.seeds)))
+
+
+class RealModel:
+    """A language model that answers greedily. Equal prompts get the stored answer."""
+
+    def __init__(self, folder: Path):
+        ignore_broken_torchvision()
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+        self._model = AutoModelForCausalLM.from_pretrained(folder)
+        self._answers: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, prompt: str) -> str:
+        """Return the answer to a prompt, with the model's chat template."""
+        with self._lock:
+            if prompt not in self._answers:
+                self._answers[prompt] = self._generate(prompt)
+            return self._answers[prompt]
+
+    def _generate(self, prompt: str) -> str:
+        messages = [{"role": "user", "content": prompt}]
+        options = {"add_generation_prompt": True, "return_tensors": "pt", "return_dict": True}
+        tokens = self._tokenizer.apply_chat_template(messages, **options)
+        found = self._model.generate(**tokens, max_new_tokens=8, do_sample=False)
+        return str(self._tokenizer.decode(found[0, tokens["input_ids"].shape[1] :], skip_special_tokens=True))
+
+
+def write_questions(folder: Path, number: int) -> None:
+    """Write questions about one of eight short facts."""
+    folder.mkdir()
+    chance = random.Random(0)
+    with (folder / "questions.jsonl").open("w") as file:
+        for _ in range(number):
+            names, values = chance.sample(WORDS, 8), chance.sample(range(100, 1000), 8)
+            facts = [f"The number of the {name} is {value}." for name, value in zip(names, values, strict=True)]
+            place = chance.randrange(8)
+            question = f"What is the number of the {names[place]}? Answer with the number only."
+            row = {"context": "\n".join(facts), "question": question, "answers": [str(values[place])]}
+            file.write(json.dumps(row) + "\n")
+
+
+def draw_answers(kind: str, seed: int) -> list[Question]:
+    """Draw answers of the last gate of a kind with replacement."""
+    folder = GateFolder(Path("benchmark_output"), kind.replace(" ", "-"))
+    runs = json.loads(folder.json_path.read_text())["runs"]
+    questions = [
+        Question("4k", _reply(pair.base, pair.texts[0]), _reply(pair.candidate, pair.texts[1]))
+        for pair in pair_answers(folder, [tuple(names) for names in runs], BENCHMARKS)
+    ]
+    return random.Random(seed).choices(questions, k=2 * INSTANCES)
+
+
+def _reply(score: InstanceScore, text: str | None) -> Reply:
+    assert score.score is not None
+    return Reply(score.score, text or "", int(score.values["billed_prompt_tokens"]))
 
 
 def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -> None:
@@ -137,7 +207,7 @@ def make_pair(number: int, question: Question) -> AnswerPair:
     return AnswerPair(scores[0], scores[1], (question.base.text, question.candidate.text), is_base_first=True)
 
 
-def ask_again(kind: str, prompts: Mapping[str, Sequence[str]], seed: int) -> list[Question]:
+def ask_again(prompts: Mapping[str, Sequence[str]], kind: str, seed: int) -> list[Question]:
     """Let the model answer the recorded prompts again, with and without the proxy."""
     model, chance = NoisyModel(SKILL, NOISE, seed), random.Random(-seed)
     questions = []
@@ -153,16 +223,15 @@ def ask_again(kind: str, prompts: Mapping[str, Sequence[str]], seed: int) -> lis
     return questions
 
 
-def make_gate(kind: str) -> tuple[str, dict[str, list[str]]]:
+def make_gate(kind: str, model: Answer, entries: Sequence[str]) -> tuple[str, dict[str, list[str]]]:
     """Give the whole command with a proxy before the candidate. Return the verdict and the prompts by length."""
     served = {name: Model() for name in ("base", "candidate")}
-    with serve(NoisyModel(SKILL, NOISE, 1), models=served) as server, run_proxy(server.address, kind, 1) as other:
+    with serve(model, models=served) as server, run_proxy(server.address, kind, 1) as other:
         for name, address in (("base", server.address), ("candidate", other)):
             register_server(f"sim/{name}", address)
-        entry = f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat"
-        entries = [f"--entry={entry},length={length}" for length in LENGTHS]
         suite = kind.replace(" ", "-")
-        call("gate", "sim/base", "sim/candidate", *entries, "-m", "1000", f"--max-drop={DROP}", "--suite", suite)
+        options = (*(f"--entry={entry}" for entry in entries), "-m", "1000", f"--max-drop={DROP}", "--suite", suite)
+        call("gate", "sim/base", "sim/candidate", *options)
         # Each prompt has its own text, and those of the shorter length come first.
         texts = list(dict.fromkeys(each.prompt for each in server.calls if each.body["model"] == "base"))
     result = json.loads(Path(f"benchmark_output/gates/{suite}/gate.json").read_text())

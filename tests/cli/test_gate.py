@@ -104,11 +104,11 @@ def test_a_proxy_that_drops_the_middle_is_found(command: Command, server: Server
     """A candidate without the middle of its prompts is worse, by its scores and by its counts of tokens."""
     with run_proxy(server.address, "drops the middle") as address:
         register_server(CANDIDATE, address)
-        assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "10") == 1, command.err
+        assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, command.err
     result = read()
     (part,) = result["parts"]
     assert (part["verdict"], result["findings"][0]["kind"], result["findings"][0]["requests"]) == ("worse", "cut", 24)
-    assert "Worse: the drop is larger than 10 points at 8k; candidate counts far fewer prompt tokens" in command.out
+    assert "Worse: the drop is larger than 1 point at 8k; candidate counts far fewer prompt tokens" in command.out
     page = Path("benchmark_output/gates/gate/index.html").read_text()
     assert "Is sim/candidate (candidate) worse than sim/base (base)?" in page
     assert "candidate counts far fewer prompt tokens than base" in page

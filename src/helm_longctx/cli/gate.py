@@ -18,7 +18,7 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import percent
 from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.results.gates.gate import ALL, Gate, Question, gate_json, read_gate
+from helm_longctx.results.gates.gate import ALL, Gate, Question, gate_json, points, read_gate
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -210,8 +210,9 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
     from helm_longctx.runner.gate import overall_power
 
     print_estimates([*sample.estimates[0], *sample.estimates[1]], f"name a file of prices in {PRICES}")
-    margin = f"{100 * goal.margin:g} points"
-    grid = Grid(title=f"Sample for each arm, to show that a drop is smaller than {margin}", title_justify="left")
+    grid = Grid(
+        title=f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}", title_justify="left"
+    )
     for name in ("length", "instances", "clusters", "needed", "power"):
         grid.add_column(name, justify="left" if name == "length" else "right")
     for plan in sample.lengths:

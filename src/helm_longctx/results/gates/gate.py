@@ -96,6 +96,11 @@ class Gate:
         return fmean(abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None)
 
 
+def points(margin: float) -> str:
+    """Return a margin for readers, such as "2 points"."""
+    return f"{100 * margin:g} point{'' if margin == 0.01 else 's'}"
+
+
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops at each length and on what was found in the requests."""
     found = [Verdict.WORSE for each in findings if each.decides_worse]

@@ -10,7 +10,7 @@ from helm_longctx._version import VERSION
 from helm_longctx.results.boards import one_line, percent
 from helm_longctx.results.gates.answers import Agreement, AnswerPair, part_name
 from helm_longctx.results.gates.findings import Finding
-from helm_longctx.results.gates.gate import ALL, Gate, Part, Question
+from helm_longctx.results.gates.gate import ALL, Gate, Part, Question, points
 from helm_longctx.results.report.cells import interval_row, number_cell
 from helm_longctx.results.report.document import Answer, Cell, Column, Figure, Page, Report, Section, Table
 from helm_longctx.results.report.plots import interval_plot
@@ -66,18 +66,19 @@ _TASKS = "These tests decide nothing. Their p-values are adjusted for the number
 
 def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence."""
-    points, verdict = f"{100 * gate.question.margin:g} points", gate.verdict
+    margin, verdict = points(gate.question.margin), gate.verdict
     worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
+    lengths = [name for name in worse if name != ALL] or ["all lengths together"]
     if verdict is Verdict.NO_WORSE:
-        return f"No worse: at each length the drop is smaller than {points}."
+        return f"No worse: at each length the drop is smaller than {margin}."
     if verdict is Verdict.WORSE:
-        reason = f"the drop is larger than {points} at {', '.join(worse)}" if worse else ""
+        reason = f"the drop is larger than {margin} at {', '.join(lengths)}" if worse else ""
         found = "; ".join(f"{each.text} ({each.requests} requests)" for each in gate.findings if each.decides_worse)
         return f"Worse: {'; '.join(filter(None, (reason, found)))}."
     if not gate.missing:
         return "Cannot tell: requests of only one of both have a scored answer; give the same command again."
     counts = ", ".join(f"{more:,} at {part}" for part, more in gate.missing.items())
-    return f"Cannot tell whether the drop is smaller than {points}: more instances are needed, {counts}."
+    return f"Cannot tell whether the drop is smaller than {margin}: more instances are needed, {counts}."
 
 
 def _answer(gate: Gate) -> Answer:
@@ -86,7 +87,7 @@ def _answer(gate: Gate) -> Answer:
     different = f"{percent(gate.changed)} % of the scores differ between both."
     level = (
         f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
-        f" {100 * question.margin:g} points at 2.5 %, adjusted for the number of lengths."
+        f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths."
     )
     return Answer(
         f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
@@ -120,7 +121,7 @@ def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question)
         Column("instances"),
         Column("better", "instances with a better score of the candidate"),
         Column("worse", "instances with a worse score of the candidate"),
-        Column("p (worse)", f"one-sided p-value of a drop of at most {100 * question.margin:g} points, adjusted"),
+        Column("p (worse)", f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted"),
         Column("verdict", is_number=False),
         Column("missing", "instances that are still needed to decide"),
     )
@@ -191,10 +192,10 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
 
 
 def _different_row(pair: AnswerPair) -> list[Cell]:
-    name = f"{pair.base.task or pair.base.entry} {pair.base.instance}"
+    task, name = pair.base.task or pair.base.entry, pair.base.instance
     texts = [one_line(text or "") for text in pair.texts]
     return [
-        Cell(name),
+        Cell(name if name.startswith(task) else f"{task} {name}"),
         Cell(part_name(pair.base.length)),
         number_cell(pair.base.score),
         number_cell(pair.candidate.score),
