@@ -20,11 +20,14 @@ import random
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -49,9 +52,9 @@ SKILL, NOISE = {0: 0.95, 1500: 0.85}, 0.05
 INSTANCES = 150
 
 SIMULATED = [f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat,length={size}" for size in ("4k", "8k")]
-REAL = ["any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/words,style=chat,max_tokens=16"]
+REAL = ["any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/words,style=chat"]
 
-SHORT_CUT = 250
+SHORT_CUT = 160
 """Characters that the proxy keeps that cuts the real model's prompts."""
 
 WORDS = ("apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread", "chair", "knife", "garden", "mirror")
@@ -81,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", type=int, nargs="?", default=100)
     parser.add_argument("--model", type=Path, help="Folder of a real model.")
-    parser.add_argument("--questions", type=int, default=60, help="Number of questions to the real model.")
+    parser.add_argument("--questions", type=int, default=30, help="Number of questions to the real model.")
     options = parser.parse_args()
     logging.disable(logging.ERROR)
     real = RealModel(options.model.resolve()) if options.model else None
@@ -99,41 +102,53 @@ def main() -> None:
 
 
 class RealModel:
-    """A language model that answers greedily. Equal prompts get the stored answer."""
+    """A language model that answers greedily, several prompts at a time. Equal prompts get the stored answer."""
 
     def __init__(self, folder: Path):
         ignore_broken_torchvision()
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        self._tokenizer = AutoTokenizer.from_pretrained(folder)
-        self._model = AutoModelForCausalLM.from_pretrained(folder)
-        self._answers: dict[str, str] = {}
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        self._model: Any = AutoModelForCausalLM.from_pretrained(folder)
+        self._answers: dict[str, Future[str]] = {}
+        self._waiting: SimpleQueue[str] = SimpleQueue()
         self._lock = threading.Lock()
+        threading.Thread(target=self._work, daemon=True).start()
 
     def __call__(self, prompt: str) -> str:
         """Return the answer to a prompt, with the model's chat template."""
         with self._lock:
             if prompt not in self._answers:
-                self._answers[prompt] = self._generate(prompt)
-            return self._answers[prompt]
+                self._answers[prompt] = Future()
+                self._waiting.put(prompt)
+        return self._answers[prompt].result()
 
-    def _generate(self, prompt: str) -> str:
-        messages = [{"role": "user", "content": prompt}]
-        options = {"add_generation_prompt": True, "return_tensors": "pt", "return_dict": True}
-        tokens = self._tokenizer.apply_chat_template(messages, **options)
-        found = self._model.generate(**tokens, max_new_tokens=8, do_sample=False)
-        return str(self._tokenizer.decode(found[0, tokens["input_ids"].shape[1] :], skip_special_tokens=True))
+    def _work(self) -> None:
+        while True:
+            batch = [self._waiting.get()]
+            time.sleep(1)
+            while not self._waiting.empty():
+                batch.append(self._waiting.get())
+            for prompt, answer in zip(batch, self._generate(batch), strict=True):
+                self._answers[prompt].set_result(answer)
+
+    def _generate(self, prompts: Sequence[str]) -> list[str]:
+        chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        options = {"add_generation_prompt": True, "return_tensors": "pt", "return_dict": True, "padding": True}
+        tokens = self._tokenizer.apply_chat_template(chats, **options)
+        found = self._model.generate(**tokens, max_new_tokens=12, do_sample=False)
+        return list(self._tokenizer.batch_decode(found[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
 def write_questions(folder: Path, number: int) -> None:
-    """Write questions about one of eight short facts."""
+    """Write questions about one of five short facts."""
     folder.mkdir()
     chance = random.Random(0)
     with (folder / "questions.jsonl").open("w") as file:
         for _ in range(number):
-            names, values = chance.sample(WORDS, 8), chance.sample(range(100, 1000), 8)
+            names, values = chance.sample(WORDS, 5), chance.sample(range(10, 100), 5)
             facts = [f"The number of the {name} is {value}." for name, value in zip(names, values, strict=True)]
-            place = chance.randrange(8)
+            place = chance.randrange(5)
             question = f"What is the number of the {names[place]}? Answer with the number only."
             row = {"context": "\n".join(facts), "question": question, "answers": [str(values[place])]}
             file.write(json.dumps(row) + "\n")
@@ -179,7 +194,7 @@ def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
 
 def _pairs(part: Sequence[Question], weight: float) -> Pairs:
     scores = [[each.candidate.score for each in part], [each.base.score for each in part]]
-    return Pairs(*scores, [f"{each.length} {number}" for number, each in enumerate(part)], weight)
+    return Pairs(scores[0], scores[1], [f"{each.length} {number}" for number, each in enumerate(part)], weight)
 
 
 def make_pair(number: int, question: Question) -> AnswerPair:
@@ -230,7 +245,16 @@ def make_gate(kind: str, model: Answer, entries: Sequence[str]) -> tuple[str, di
         for name, address in (("base", server.address), ("candidate", other)):
             register_server(f"sim/{name}", address)
         suite = kind.replace(" ", "-")
-        options = (*(f"--entry={entry}" for entry in entries), "-m", "1000", f"--max-drop={DROP}", "--suite", suite)
+        options = (
+            *(f"--entry={entry}" for entry in entries),
+            "-m",
+            "1000",
+            "-n",
+            "16",
+            f"--max-drop={DROP}",
+            "--suite",
+            suite,
+        )
         call("gate", "sim/base", "sim/candidate", *options)
         # Each prompt has its own text, and those of the shorter length come first.
         texts = list(dict.fromkeys(each.prompt for each in server.calls if each.body["model"] == "base"))
