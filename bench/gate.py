@@ -1,11 +1,13 @@
 """Counts how often `helm-longctx gate` finds a proxy that changes what passes, and how often it fails an equal pair.
 
 python bench/gate.py [SEEDS] [--model FOLDER] [--questions N]
+python bench/gate.py --errors
 
 First the whole command is given once for each proxy, against a local server whose answers differ from request to
 request. Then the model and the proxy answer the recorded prompts again for each seed (100 without SEEDS), and the
 gate's functions decide. With --model, a model in a local folder (safetensors, with its tokenizer) answers N short
-questions (60) greedily, and for each seed its answers are drawn with replacement.
+questions (60) greedily, and for each seed its answers are drawn with replacement. With --errors, candidates
+whose drop is the margin are simulated, and wrong decisions are counted.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import product
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -42,7 +47,7 @@ from helm_longctx.results.gates.findings import find_differences
 from helm_longctx.results.gates.folder import GateFolder
 from helm_longctx.results.gates.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
-from helm_longctx.results.statistics.noninferiority import decide_drops
+from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -85,8 +90,12 @@ def main() -> None:
     parser.add_argument("seeds", type=int, nargs="?", default=100)
     parser.add_argument("--model", type=Path, help="Folder of a real model.")
     parser.add_argument("--questions", type=int, default=30, help="Number of questions to the real model.")
+    parser.add_argument("--errors", action="store_true", help="Count wrong decisions at the margin.")
     options = parser.parse_args()
     logging.disable(logging.ERROR)
+    if options.errors:
+        print_errors()
+        return
     real = RealModel(options.model.resolve()) if options.model else None
     print("proxy               command    no worse  worse  cannot tell  changes of prompts", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -99,6 +108,21 @@ def main() -> None:
             verdict, prompts = make_gate(kind, real or NoisyModel(SKILL, NOISE, 1), REAL if real else SIMULATED)
             again = draw_answers if real else partial(ask_again, prompts)
             print_counts(kind, verdict, (again(kind, seed) for seed in range(options.seeds)))
+
+
+def print_errors() -> None:
+    """Print how often a candidate whose drop is the margin is called no worse, and how often it is called worse."""
+    print("margin  changed  instances  no worse  worse")
+    chance = np.random.default_rng(0)
+    for margin, more, size in product((0.02, 0.05), (0.0, 0.02, 0.1), (200, 500, 1000, 2000)):
+        shares = [more / 2, margin + more / 2, 1 - margin - more]
+        drawn = Counter(map(tuple, chance.multinomial(size, shares, 4000).tolist()))
+        verdicts: Counter[Verdict] = Counter()
+        for (wins, losses, ties), times in drawn.items():
+            a, b = [1] * wins + [0] * (losses + ties), [0] * wins + [1] * losses + [0] * ties
+            verdicts[decide_drops({"": [Pairs(a, b, range(size), 1.0)]}, margin, 0.8)[""].verdict] += times
+        found = [verdicts[each] / 4000 for each in (Verdict.NO_WORSE, Verdict.WORSE)]
+        print(f"{margin:6}  {margin + more:7.2f}  {size:9}  {found[0]:8.1%}  {found[1]:5.1%}", flush=True)
 
 
 class RealModel:
