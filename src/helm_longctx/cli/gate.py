@@ -12,7 +12,7 @@ import typer
 from rich.table import Table as Grid
 
 from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.run import Quiet, Texts, Verbose, make_options, set_log_levels
+from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, make_options, set_log_levels
 from helm_longctx.cli.shared import fill_registries, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -51,11 +51,28 @@ SUBSETS = {
 """The named subsets. docs/gate.md has their power."""
 
 
+Base = Annotated[str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")]
+Candidate = Annotated[
+    str, typer.Argument(metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise.")
+]
+MaxDrop = Annotated[
+    float | None, typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]")
+]
+Power = Annotated[
+    float, typer.Option(min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass.")
+]
+Noise = Annotated[
+    float, typer.Option(min=0, max=100, help="Expected share of scores that differ without a drop, in percent.")
+]
+Instances = Annotated[
+    int | None,
+    typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run. [default: as --power needs]"),
+]
+
+
 def gate(
-    base: Annotated[str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")],
-    candidate: Annotated[
-        str, typer.Argument(metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise.")
-    ],
+    base: Base,
+    candidate: Candidate,
     tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
     length: Annotated[
         str | None, typer.Option("--length", "--lengths", help="Lengths of --tasks, e.g. 8k,32k.")
@@ -63,27 +80,14 @@ def gate(
     argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
     entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
     subset: Annotated[str | None, typer.Option(help="Named sample instead of run entries: ci.")] = None,
-    max_drop: Annotated[
-        float | None, typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]")
-    ] = None,
-    power: Annotated[
-        float, typer.Option(min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass.")
-    ] = 0.8,
-    noise: Annotated[
-        float, typer.Option(min=0, max=100, help="Expected share of scores that differ without a drop, in percent.")
-    ] = 5.0,
-    max_eval_instances: Annotated[
-        int | None,
-        typer.Option(
-            "--max-eval-instances", "-m", min=1, help="Maximum instances per run. [default: as --power needs]"
-        ),
-    ] = None,
+    max_drop: MaxDrop = None,
+    power: Power = 0.8,
+    noise: Noise = 5.0,
+    max_eval_instances: Instances = None,
     suite: Annotated[str, typer.Option(help="Name of the gate. Another name asks everything again.")] = "gate",
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
-    parallelism: Annotated[
-        int | None, typer.Option("--parallelism", "-n", help="Concurrent requests. [default: 4]")
-    ] = None,
+    parallelism: Parallelism = None,
     output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
     local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the price, the sample and its power.")] = False,
@@ -95,29 +99,15 @@ def gate(
     The exit status is 0 if it is no worse at each length, 1 if it is worse, and 3 if the sample cannot tell. It can be
     interrupted and repeated: no answer is paid for twice. Needs an extra: pip install 'helm-longctx\[report]'.
     """
+    arguments = {name: value for name, value in locals().items() if value is not None}
     require("report", "gate")
-    chosen = _choose_subset(subset, (tasks, entry))
-    drop = max_drop or (chosen.max_drop if chosen else MAX_DROP)
-    given = {
-        "tasks": tasks,
-        "length": length,
-        "argument": argument,
-        "entry": list(chosen.entries) if chosen else entry,
-        "suite": suite,
-        "judge": judge,
-        "max_cost": max_cost,
-        "max_eval_instances": max_eval_instances,
-        "parallelism": parallelism,
-        "output_path": output_path,
-        "local_path": local_path,
-        "dry_run": dry_run or None,
-    }
-    arguments = {name: value for name, value in given.items() if value is not None}
+    if chosen := _choose_subset(subset, (tasks, entry)):
+        arguments["entry"] = list(chosen.entries)
     from helm_longctx.runner.gate import Goal
 
+    goal = Goal((max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100, power, noise / 100)
     with set_log_levels(quiet, verbose) as prints:
-        status = _run_gate((base, candidate), arguments, Goal(drop / 100, power, noise / 100), prints)
-    raise typer.Exit(status)
+        raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
 
 def _choose_subset(name: str | None, others: Sequence[object]) -> Subset | None:
