@@ -114,7 +114,7 @@ def print_errors() -> None:
     """Print how often a candidate whose drop is the margin is called no worse, and how often it is called worse."""
     print("margin  changed  instances  no worse  worse")
     chance = np.random.default_rng(0)
-    for margin, more, size in product((0.02, 0.05), (0.0, 0.02, 0.1), (200, 500, 1000, 2000)):
+    for margin, more, size in product((0.02, 0.05), (0.0, 0.02, 0.1), (200, 300, 500, 1000, 2000)):
         shares = [more / 2, margin + more / 2, 1 - margin - more]
         drawn = Counter(map(tuple, chance.multinomial(size, shares, 4000).tolist()))
         verdicts: Counter[Verdict] = Counter()
