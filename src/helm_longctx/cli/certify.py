@@ -15,7 +15,8 @@ import typer
 import yaml
 from rich.table import Table
 
-from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options, set_log_levels
+from helm_longctx.cli.logs import set_log_levels
+from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.certificates.search import Design

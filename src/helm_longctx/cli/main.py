@@ -25,8 +25,10 @@ _INTERRUPTED = 130
 
 EXIT_STATUSES = {
     0: "all went well",
-    1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
+    1: "a check failed (gate: the candidate is worse), there is no result, or an unexpected error, which is shown with"
+    " its traceback",
     2: "bad input, or runs that could not be made; one line says why",
+    3: "gate cannot tell; it says how many more instances are needed",
     _INTERRUPTED: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }
@@ -82,6 +84,7 @@ COMMANDS = {
             "reproduce", "reproduce:reproduce", example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'
         ),
         Command("estimate", "estimate:estimate", example="helmet_rag:length=128k --model openai/gpt-6-luna"),
+        Command("gate", "gate:gate", example="my/bf16 my/fp8 --tasks helmet_rag --length 8k,32k --max-drop 2"),
         Command("batch", "batch:batch", example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
         Command(
             "shard", "shard:shard", example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"

@@ -325,7 +325,7 @@ class Table:
     def _compare_parts(self, by: str, parts: Mapping[str, list[int]]) -> list[Pairing]:
         """Return the comparisons by one criterion, with p-values that are adjusted for their number."""
         found = [
-            (one, other, part, self._compare(one, other, places))
+            (one, other, part, compare_parts(self.pair_scores(one, other, places)))
             for part, places in parts.items()
             for one, other in combinations(self.models, 2)
         ]
@@ -335,7 +335,12 @@ class Table:
             for (one, other, part, comparison), p_value in zip(found, adjusted, strict=True)
         ]
 
-    def _compare(self, one: str, other: str, places: Sequence[int]) -> Comparison:
+    def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
+        """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.
+
+        Args:
+            places: the places of the instances in `items`, at least one.
+        """
         cells: dict[int, list[int]] = defaultdict(list)
         for place in places:
             cells[self._cells[place]].append(place)
@@ -343,13 +348,11 @@ class Table:
         weights = [self.weights[cell[0]] for cell in cells.values()]
         total = sum(weights)
         shares = [weight / total if total else 1 / len(cells) for weight in weights]
-        return compare_parts(
-            [
-                Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
-                for cell, share in zip(cells.values(), shares, strict=True)
-                if share
-            ]
-        )
+        return [
+            Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
+            for cell, share in zip(cells.values(), shares, strict=True)
+            if share
+        ]
 
 
 def _find_cells(board: Board, models: Sequence[str]) -> list[_Cell]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from helm_longctx.helm.truncation import load_deployment_counter
 from helm_longctx.judging.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.prefixes import (
     Key,
@@ -59,6 +61,9 @@ and of the files that each run has (measured)."""
 
 TOKEN_BYTES = 4
 """Bytes of a token of an answer in the run's files."""
+
+_WITHOUT_MODEL: dict[str, None] = dict.fromkeys(("model", "model_deployment", "messages"))
+"""Fields of a request that the digest of requests leaves out. The digest of a prompt also covers its messages."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,7 @@ class Estimate:
         disk_bytes: size of the run's files.
         minutes: the duration of the run at the given rate; None without a rate.
         samples: the questions of each task.
+        requests_digest: the SHA-256 of all prompts and parameters of the requests, without the model's name.
     """
 
     run: str
@@ -159,6 +165,7 @@ class Estimate:
     disk_bytes: int
     minutes: float | None
     samples: tuple[TaskSample, ...]
+    requests_digest: str
 
 
 @dataclass(frozen=True)
@@ -218,7 +225,14 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
         minutes=rate.minutes(len(tokens), sum(tokens) + sum(typical)),
         samples=tuple(_samples(spec, requests)),
+        requests_digest=_digest_requests(requests),
     )
+
+
+def _digest_requests(requests: Iterable[StoredRequest]) -> str:
+    """Return a digest that is equal for deployments that get the same requests in the same order."""
+    nameless = ({**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests)
+    return digest("\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless))
 
 
 def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:

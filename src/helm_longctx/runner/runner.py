@@ -177,6 +177,9 @@ class LongContextRunner(Runner):
 
     Args:
         execution_spec, arguments, options: the arguments of HELM's runner.
+
+    Attributes:
+        limit: the limit in dollars, which several runners can share.
     """
 
     logs_scores = True
@@ -185,7 +188,7 @@ class LongContextRunner(Runner):
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
-        self._limit = Limit(max_cost())
+        self.limit = Limit(max_cost())
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs. The log ends with their scores.
@@ -350,7 +353,7 @@ class LongContextRunner(Runner):
         journal = self._open_journal(run_spec, run_path)
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
             # This comes before the data is read, because a limit needs prices.
-            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit)
+            spending = Spending(run_spec.adapter_spec.model_deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, requests)
 

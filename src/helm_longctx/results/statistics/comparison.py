@@ -102,10 +102,28 @@ class Pairs:
 
 def compare_parts(parts: Sequence[Pairs]) -> Comparison:
     """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`."""
+    return _compare(*_join(parts))
+
+
+def p_value_of(parts: Sequence[Pairs], difference: float) -> float:
+    """Return the two-sided p-value of a difference of two models other than 0; see `compare_parts`.
+
+    It is below 0.05 if and only if the interval of `compare_parts` excludes the difference.
+
+    Args:
+        parts: at least one part.
+        difference: the score of the first model minus the score of the second, -1 to 1.
+    """
+    differences, weights, codes = _join(parts)
+    return _sign_flips(differences, weights, codes).p_value(difference)
+
+
+def _join(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """Return the differences of all parts, their weights, and the numbers of their clusters."""
     differences = [np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts]
     weights = [np.full(len(each), part.weight / len(each)) for part, each in zip(parts, differences, strict=True)]
     codes = group_codes([group for part in parts for group in part.groups], sum(map(len, differences)))
-    return _compare(np.concatenate(differences), np.concatenate(weights), codes)
+    return np.concatenate(differences), np.concatenate(weights), codes
 
 
 def compare_intervals(one: Interval, other: Interval) -> Comparison:
@@ -164,36 +182,58 @@ def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -> C
     if not n:
         return Comparison(Interval(math.nan, math.nan, math.nan, 0), math.nan)
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
-    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
-    low, high, p_value = _test(mean, cluster_sums(differences * shares, codes), cluster_sums(shares, codes))
-    return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
+    found = _sign_flips(differences, weights, codes)
+    low, high = found.interval()
+    return Comparison(Interval(found.mean, low, high, n), found.p_value(), wins, losses, n - wins - losses)
 
 
-def _test(mean: float, sums: Floats, sizes: Floats) -> tuple[float, float, float]:
-    """Return the ends of the interval of a mean difference, and the p-value of 0.
+@dataclass(frozen=True)
+class _SignFlips:
+    """The normal approximation of the sign-flip test of a mean difference.
 
-    An effect is rejected if its distance from the mean, divided by the root of the sum of the clusters' squares around
-    it, is above the normal quantile. So the ends are the roots of a quadratic equation.
+    A difference is rejected if its distance from the mean, divided by the root of the sum of the clusters' squares
+    around it, is above the normal quantile.
 
     Args:
-        sums, sizes: the sum of the weighted differences and of the weights of each cluster. All weights have the sum 1.
+        mean: the weighted mean of the differences.
+        variance: the sum of the squares of the clusters' sums, and of the clusters that are added.
+        product: the sum of the products of the clusters' sums and weights.
+        spread: the sum of the squares of the clusters' weights, which have the sum 1.
     """
+
+    mean: float
+    variance: float
+    product: float
+    spread: float
+
+    def p_value(self, difference: float = 0.0) -> float:
+        """Return the two-sided p-value of a difference."""
+        variance = self.variance - 2 * difference * self.product + difference**2 * self.spread
+        # With few clusters no difference can be rejected at a high level, which limits the statistic.
+        return two_sided(min(abs(self.mean - difference) / math.sqrt(variance), 1 / math.sqrt(self.spread)))
+
+    def interval(self) -> tuple[float, float]:
+        """Return the ends of the 95 % interval, which are the roots of a quadratic equation."""
+        level = normal_quantile() ** 2
+        leading, linear = 1 - level * self.spread, self.mean - level * self.product
+        if leading <= 0:
+            return -1.0, 1.0
+        root = math.sqrt(max(linear**2 - leading * (self.mean**2 - level * self.variance), 0.0))
+        low, high = (linear - root) / leading, (linear + root) / leading
+        return max(-1.0, min(low, self.mean)), min(1.0, max(high, self.mean))
+
+
+def _sign_flips(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -> _SignFlips:
+    """Return the test of a weighted mean of differences; see `_compare`."""
+    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
+    sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
     squares, fourth, spread = float((sums**2).sum()), float((sums**4).sum()), float((sizes**2).sum())
     # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
     # It is shrunk to the value of a cluster of mean size that differs in all its instances by 1.
     weight = squares**2 / fourth if squares > _EQUAL**2 else 0.0
     typical = (weight * fourth / squares if weight else 0.0) + _PRIOR * spread / len(sums)
     typical /= weight + _PRIOR
-    variance = squares + _PSEUDO * typical
-    # With few clusters no effect can be rejected at a high level, which limits the statistic.
-    p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
-    level = normal_quantile() ** 2
-    leading, linear = 1 - level * spread, mean - level * float(sums @ sizes)
-    if leading <= 0:
-        return -1.0, 1.0, p_value
-    root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
-    low, high = (linear - root) / leading, (linear + root) / leading
-    return max(-1.0, min(low, mean)), min(1.0, max(high, mean)), p_value
+    return _SignFlips(mean, squares + _PSEUDO * typical, float(sums @ sizes), spread)
 
 
 def two_sided(z: float) -> float:

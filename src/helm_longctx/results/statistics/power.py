@@ -74,16 +74,37 @@ def error_of_difference(spread: Spread, questions: int, clusters: int) -> float:
     return spread.deviation * math.sqrt(design / questions)
 
 
-def detectable_difference(spread: Spread, questions: int, clusters: int) -> float:
+def detectable_difference(spread: Spread, questions: int, clusters: int, power: float = POWER) -> float:
     """Return the smallest difference of two means that a sample detects; infinite for a single cluster.
 
     Args:
         questions, clusters: numbers as in `error_of_difference`.
+        power: probability with which the difference is to be found, above 0.025 and below 1.
     """
     if clusters < 2:
         return math.inf
-    freedom = (clusters - 1) * (1 if spread.is_paired else 2)
-    return _noncentrality(freedom) * error_of_difference(spread, questions, clusters)
+    return _noncentrality(_freedom(spread, clusters), power) * error_of_difference(spread, questions, clusters)
+
+
+def power_to_detect(spread: Spread, difference: float, questions: int, clusters: int) -> float:
+    """Return the probability that a sample detects a difference; 0 for a single cluster.
+
+    Args:
+        difference: the difference of the means, above 0.
+        questions, clusters: numbers as in `error_of_difference`.
+    """
+    from scipy.stats import nct, t
+
+    if clusters < 2:
+        return 0.0
+    error, freedom = error_of_difference(spread, questions, clusters), _freedom(spread, clusters)
+    if not error:
+        return 1.0
+    return float(nct.sf(t.ppf(1 - SIGNIFICANCE / 2, freedom), freedom, difference / error))
+
+
+def _freedom(spread: Spread, clusters: int) -> int:
+    return (clusters - 1) * (1 if spread.is_paired else 2)
 
 
 def detectable_mean_difference(errors: Sequence[float]) -> float:
@@ -92,22 +113,23 @@ def detectable_mean_difference(errors: Sequence[float]) -> float:
     Args:
         errors: the standard error of the difference in each task; see `error_of_difference`.
     """
-    return _noncentrality(math.inf) * math.hypot(*errors) / len(errors)
+    return _noncentrality(math.inf, POWER) * math.hypot(*errors) / len(errors)
 
 
-def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0) -> int:
+def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
 
     Args:
         difference: the wanted difference, above 0.
         cluster_size: mean number of questions in a cluster, at least 1.
+        power: probability as for `detectable_difference`.
 
     Returns:
         The number, at most `MOST_QUESTIONS`.
     """
 
     def is_enough(questions: int) -> bool:
-        return detectable_difference(spread, questions, int(questions / cluster_size)) <= difference
+        return detectable_difference(spread, questions, int(questions / cluster_size), power) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -119,13 +141,13 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
 
 
 @lru_cache(maxsize=4096)
-def _noncentrality(freedom: float) -> float:
+def _noncentrality(freedom: float, power: float) -> float:
     """Return the ratio of the difference to its standard error at which a t test has the power."""
     from scipy.optimize import brentq
     from scipy.stats import nct, norm, t
 
     if freedom > 10_000:
-        return float(norm.ppf(1 - SIGNIFICANCE / 2) + norm.ppf(POWER))
+        return float(norm.ppf(1 - SIGNIFICANCE / 2) + norm.ppf(power))
     critical = t.ppf(1 - SIGNIFICANCE / 2, freedom)
     # The test's other side is too improbable to count.
-    return float(brentq(lambda ratio: nct.sf(critical, freedom, ratio) - POWER, 0.1, 4 * critical))
+    return float(brentq(lambda ratio: nct.sf(critical, freedom, ratio) - power, 0.001, 8 * critical))

@@ -78,9 +78,9 @@ class BatchRunner(LongContextRunner):
     def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
         super().__init__(**runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True))
         self._plan = plan
-        if self._limit.dollars is not None:
+        if self.limit.dollars is not None:
             raise InputError(
-                f"{MAX_COST}={self._limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
+                f"{MAX_COST}={self.limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
                 " see `helm-longctx estimate`"
             )
 

@@ -1,0 +1,224 @@
+"""Tests of `helm-longctx gate` against local servers, with proxies that change what passes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.models.baselines import lexical
+from tests.support.commands import Command
+from tests.support.deployments import register_server
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
+from tests.support.servers.proxies import run_proxy
+
+BASE, CANDIDATE = "sim/base", "sim/candidate"
+ENTRY = "helmet_recall:task=json_kv,num_samples=24,style=chat,length="
+OPTIONS = ("--max-drop", "30", "-m", "100")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Yield a server with a model that finds every value, which both deployments use."""
+    with serve(lexical.answer, models={"base": Model(), "candidate": Model()}) as server:
+        for name in (BASE, CANDIDATE):
+            register_server(name, server.address)
+        yield server
+
+
+def gate(command: Command, *arguments: object, lengths: tuple[str, ...] = ("8k",)) -> int:
+    return command("gate", *(f"--entry={ENTRY}{length}" for length in lengths), *OPTIONS, *arguments)
+
+
+def read(suite: str = "gate") -> Any:
+    return json.loads(Path(f"benchmark_output/gates/{suite}/gate.json").read_text())
+
+
+def models_asked(server: Server) -> list[str]:
+    """Return the models of all calls, without repetitions of neighbours."""
+    names = [call.body["model"] for call in server.calls]
+    return [name for place, name in enumerate(names) if place == 0 or names[place - 1] != name]
+
+
+def test_an_equal_pair_passes(command: Command, server: Server) -> None:
+    """Two equal deployments pass at each length, and each gets the same requests in both orders."""
+    assert gate(command, BASE, CANDIDATE, "-n", "1", lengths=("4k", "8k")) == 0, command.err
+    assert "No worse: at each length the drop is smaller than 30 points." in command.out
+    # In each run, half of the requests go to the base first, and half to the candidate first.
+    assert models_asked(server) == ["base", "candidate", "base", "candidate", "base"]
+    prompts = [
+        Counter(call.prompt for call in server.calls if call.body["model"] == name) for name in ("base", "candidate")
+    ]
+    assert prompts[0] == prompts[1]
+    assert set(prompts[0].values()) == {1}
+    result = read()
+    assert (result["verdict"], result["exit_status"], result["findings"]) == ("no_worse", 0, [])
+    assert [part["part"] for part in result["parts"]] == ["4k", "8k", "all"]
+    assert [(each["part"], each["answers"]) for each in result["orders"]] == [
+        ("base first", 24),
+        ("candidate first", 24),
+    ]
+    assert all(each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1 for each in result["answers"])
+
+
+def test_a_finished_gate_is_not_asked_again(command: Command, server: Server) -> None:
+    """The same command reads the answers again and says so, and another suite asks again."""
+    assert gate(command, BASE, CANDIDATE) == 0, command.err
+    calls = len(server.calls)
+    assert gate(command, BASE, CANDIDATE) == 0, command.err
+    assert "All answers are from an earlier command" in command.out
+    assert len(server.calls) == calls
+    assert gate(command, BASE, CANDIDATE, "--suite", "next") == 0, command.err
+    assert len(server.calls) == 2 * calls
+
+
+def test_one_deployment_twice(command: Command, server: Server) -> None:
+    """One deployment is asked each question twice, and the answers of the first arm are not the second's."""
+    texts: Counter[str] = Counter()
+
+    def answer(prompt: str) -> str:
+        texts[prompt] += 1
+        return f"{lexical.answer(prompt)} answer {texts[prompt]}"
+
+    server.answer = answer
+    assert gate(command, BASE, BASE) == 0, command.err
+    assert set(texts.values()) == {2}
+    (agreement,) = read()["answers"]
+    assert (agreement["equal"], agreement["equal_scores"]) == (0, 1)
+    assert read()["changed"] == 0
+
+
+def test_a_proxy_that_drops_the_middle_is_found(command: Command, server: Server) -> None:
+    """A candidate without the middle of its prompts is worse, by its scores and by its counts of tokens."""
+    with run_proxy(server.address, "drops the middle") as address:
+        register_server(CANDIDATE, address)
+        assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, command.err
+    result = read()
+    (part,) = result["parts"]
+    assert (part["verdict"], result["findings"][0]["kind"], result["findings"][0]["requests"]) == ("worse", "cut", 24)
+    assert "Worse: the drop is larger than 1 point at 8k; candidate counts far fewer prompt tokens" in command.out
+    page = Path("benchmark_output/gates/gate/index.html").read_text()
+    assert "Is sim/candidate (candidate) worse than sim/base (base)?" in page
+    assert "candidate counts far fewer prompt tokens than base" in page
+
+
+def test_another_template_is_mentioned(command: Command, server: Server) -> None:
+    """A proxy that applies a second template changes all counts, which is found although the scores are equal."""
+    with run_proxy(server.address, "swaps the template") as address:
+        register_server(CANDIDATE, address)
+        assert gate(command, BASE, CANDIDATE) == 0, command.err
+    (finding,) = read()["findings"]
+    assert (finding["kind"], finding["requests"]) == ("counts", 24)
+    assert "24 requests: prompt-token counts differ" in command.out
+
+
+def test_a_small_sample_cannot_tell(command: Command, server: Server) -> None:
+    """A sample that is too small ends with status 3 and the number of missing instances, and a larger one asks only for them."""
+    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "30")
+    assert command(*arguments, "-m", "6") == 3, command.err
+    missing = read()["missing_instances"]["8k"]
+    assert (
+        f"Cannot tell whether the drop is smaller than 30 points: more instances are needed, {missing} at 8k."
+        in command.out
+    )
+    assert len(server.calls) == 12
+    assert command(*arguments, "-m", str(6 + missing)) == 0, command.err
+    assert len(server.calls) == 2 * (6 + missing)
+
+
+def test_nothing_is_sent_in_a_dry_run(command: Command, server: Server) -> None:
+    """A dry run prints the price, the sample that the power needs, and its power, and sends nothing."""
+    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--dry-run")
+    assert command(*arguments, "--max-drop", "30", "--power", "0.9") == 0, command.err
+    assert server.calls == []
+    assert "with a probability of at least" in command.out
+    assert "(wanted: 90%)" in command.out
+    assert not Path("benchmark_output/gates").exists()
+    assert command(*arguments, "--max-drop", "2") == 0, command.err
+    assert "at least 0% (wanted: 80%)" in command.out
+    assert "add run entries or instances" in command.out
+
+
+def test_the_sample_follows_the_power(command: Command, server: Server) -> None:
+    """Without a number of instances, as many are asked as the wanted power needs."""
+    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "40", "--noise", "0")
+    assert command(*arguments) == 0, command.err
+    (part,) = read()["parts"]
+    assert part["instances"] == len(server.calls) / 2 < 24
+
+
+def test_missing_answers_leave_it_open(command: Command, server: Server) -> None:
+    """If requests of one arm fail, the verdict is open, and the same command sends only those again."""
+    failing: set[str] = set()
+
+    def plan(prompt: str, before: int) -> Fault | None:
+        """Refuse three prompts when they come for the second time."""
+        if before and len(failing) < 3:
+            failing.add(prompt)
+        return Fault.FLAGGED if before and prompt in failing else None
+
+    server.plan = plan
+    assert gate(command, BASE, CANDIDATE) == 3, command.err
+    (finding,) = read()["findings"]
+    assert (finding["kind"], finding["requests"]) == ("unanswered", 3)
+    assert "requests of only one of both have a scored answer" in command.out
+    calls = len(server.calls)
+    server.plan = lambda prompt, before: None
+    assert gate(command, BASE, CANDIDATE) == 0, command.err
+    assert len(server.calls) == calls + 3
+
+
+def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
+    """A gate that ends in the middle keeps its answers, and the same command sends only what is missing."""
+    server.plan = lambda prompt, before: Fault.UNAUTHORIZED if len(server.calls) >= 30 else None
+    assert gate(command, BASE, CANDIDATE, "-n", "1") == 2
+    assert "answers are kept" in command.err
+    answered = [call.question for call in server.calls if call.fault is None]
+    server.forget()
+    server.plan = lambda prompt, before: None
+    assert gate(command, BASE, CANDIDATE, "-n", "1") == 0, command.err
+    assert len(answered) + len(server.calls) == 48
+    assert not set(answered) & {call.question for call in server.calls}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((BASE, CANDIDATE), "tasks is missing"),
+        ((BASE, "sim/none", f"--entry={ENTRY}8k"), "sim/none"),
+        ((BASE, CANDIDATE, "--subset", "cd"), "gate: subset='cd' is invalid; give ci"),
+        ((BASE, CANDIDATE, "--subset", "ci", "--tasks", "mrcr"), "--subset ci cannot be used together with --tasks"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}8k,model=sim/base"), "gate: model=sim/base is in a run entry"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", f"--entry={ENTRY}8k,seed=7"), "is in several run entries"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "0"), "--max-drop"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-cost", "1"), "needs the prices of"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--suite", "a/b"), "suite"),
+    ],
+)
+def test_mistakes(command: Command, server: Server, arguments: tuple[str, ...], message: str) -> None:
+    """Each mistake ends in one line before anything is sent."""
+    assert command("gate", *arguments) == 2
+    assert message in command.err
+    assert command.err.splitlines()[-1].startswith("helm-longctx: error: ")
+    assert server.calls == []
+
+
+def test_deployments_with_other_requests_are_refused(command: Command, server: Server) -> None:
+    """Deployments with different windows get different prompts, which are not compared."""
+    register_server(CANDIDATE, server.address, tokenizer_name="longctx/words", max_sequence_length=1000)
+    assert gate(command, BASE, CANDIDATE) == 2
+    assert "sim/base and sim/candidate get different requests in helmet_recall" in command.err
+    assert "give both deployments the same max_sequence_length, tokenizer_name and style" in command.err
+    assert server.calls == []
