@@ -147,7 +147,7 @@ def _run_loader(loader: str, rng: random.Random) -> None:
 
 def _mutated_file(path: Path, rng: random.Random) -> bytes:
     data = path.read_bytes()
-    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".txt", ".yaml"):
+    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".txt", ".yaml", ".zip"):
         return mutated_bytes(data, rng)
     if path.suffix != ".jsonl":
         return dumped(mutated(json.loads(data), rng), rng)

@@ -264,6 +264,6 @@ def test_rulers_readme_breaks_its_own_threshold() -> None:
     }
     names = {name.lower(): name for name, _ in scores}
     for model, (readme, ours) in printed.items():
-        of_model = {length: score for (name, length), score in scores.items() if name == names[model.lower()]}
+        of_model = {length or 0: score for (name, length), score in scores.items() if name == names[model.lower()]}
         assert of_model[readme * 1024] < (ruler.effective_score or 0)
         assert effective_length(of_model, ruler.effective_score or 0) == ours * 1024

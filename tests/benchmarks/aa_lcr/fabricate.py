@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import random
+import unicodedata
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.aa_lcr.data import COLUMNS, PATH
+from helm_longctx.benchmarks.aa_lcr.data import COLUMNS, COLUMNS_1_1, DOCUMENTS_1_1, PATH, QUESTIONS_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import score
 from helm_longctx.tasks.task import Scores
 from tests.support.fabricate_words import words
@@ -34,7 +36,20 @@ def build_aa_lcr(root: Path) -> Path:
             )
             answer = ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4] if number else "x" * 200_000
             writer.writerow([f"{words(rng, 9)}, {{question}}?", answer, documents])
+    build_version_1_1(root)
     return path
+
+
+def build_version_1_1(root: Path, names: tuple[str, ...] = ("Başev.txt", "b.txt")) -> None:
+    """Write version 1.1's file of one question, and an archive whose names are decomposed, as some programs store them."""
+    (root / QUESTIONS_1_1.path).parent.mkdir(parents=True, exist_ok=True)
+    with (root / QUESTIONS_1_1.path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS_1_1)
+        writer.writerow(("Q {x}?", "67.5%", "Reports", "set_1", "Başev.txt;b.txt"))
+    with zipfile.ZipFile(root / DOCUMENTS_1_1.path, "w") as archive:
+        for name in names:
+            archive.writestr(f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}")
 
 
 def candidates() -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import unicodedata
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,29 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.data import COLUMNS_1_1, DOCUMENTS_1_1, QUESTIONS_1_1
+from helm_longctx.benchmarks.aa_lcr.data import DOCUMENTS_1_1, QUESTIONS_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt_1_1, read_verdict_1_1
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.aa_lcr.fabricate import build_version_1_1
 
 TASK = BENCHMARK.task("questions_v1_1")
-NAME = "Başev.txt"
-
-
-def build(root: Path, names: tuple[str, ...] = (NAME, "b.txt")) -> None:
-    """Write a file of one question, and an archive whose names are decomposed, as some programs store them."""
-    folder = root / "aa_lcr"
-    folder.mkdir(exist_ok=True)
-    with (root / QUESTIONS_1_1.path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS_1_1)
-        writer.writeheader()
-        row = ("Q {x}?", "67.5%", "Reports", "set_1", f"{NAME};b.txt")
-        writer.writerow(dict(zip(COLUMNS_1_1, row, strict=True)))
-    with zipfile.ZipFile(root / DOCUMENTS_1_1.path, "w") as archive:
-        for name in names:
-            archive.writestr(f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}")
 
 
 def load(root: Path) -> list[Example]:
@@ -43,7 +26,7 @@ def load(root: Path) -> list[Example]:
 
 def test_the_prompt(tmp_path: Path) -> None:
     """The documents stand in the order of the file names, whose composed and decomposed forms are equal."""
-    build(tmp_path)
+    build_version_1_1(tmp_path)
     (example,) = load(tmp_path)
     documents = "BEGIN DOCUMENT 1:\ntext of B\nEND DOCUMENT 1\n\nBEGIN DOCUMENT 2:\ntext of b\nEND DOCUMENT 2"
     assert TASK.prompt(example).messages[-1]["content"] == (
@@ -55,7 +38,7 @@ def test_the_prompt(tmp_path: Path) -> None:
 
 def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
     """An archive without a document, or that is none, ends in one line that names the file."""
-    build(tmp_path, ("b.txt",))
+    build_version_1_1(tmp_path, ("b.txt",))
     with pytest.raises(InputError, match=r"extracted-text\.zip: it has no file 'lcr/Reports/set_1/Ba.*fetch it again"):
         load(tmp_path)
     (tmp_path / DOCUMENTS_1_1.path).write_text("no archive")

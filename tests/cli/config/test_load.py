@@ -173,7 +173,7 @@ def test_the_example_of_the_docs_is_read() -> None:
     page = (Path(__file__).parents[3] / "docs/running.md").read_text(encoding="utf-8")
     text = page.partition('```yaml title="run.yaml"\n')[2].partition("```")[0]
     config = load_config(write(text))
-    assert RunConfig.model_fields.keys() - config.model_fields_set == {"entries", "conf_paths"}
+    assert RunConfig.model_fields.keys() - config.model_fields_set == {"entries", "conf_paths", "protocols"}
     assert config.limits.model_fields_set == type(config.limits).model_fields.keys()
     assert config.limits.max_cost == 25
 

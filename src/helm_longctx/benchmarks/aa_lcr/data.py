@@ -6,8 +6,10 @@ the card of the hub data set ArtificialAnalysis/AA-LCR (which documents, and the
 
 from __future__ import annotations
 
+import struct
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -51,6 +53,11 @@ DOCUMENTS_1_1 = PinnedFile(
 """The files of version 1.1, with the corrected answers."""
 COLUMNS_1_1 = ("question", "answer", "document_category", "document_set_id", "data_source_filenames")
 DOCUMENT = "BEGIN DOCUMENT {number}:\n{text}\nEND DOCUMENT {number}"
+_BAD_ARCHIVE = (
+    *(OSError, EOFError, RuntimeError, UnicodeDecodeError),  # RuntimeError: encrypted, or another compression
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
+"""What reading a damaged archive raises."""
 MOST_BYTES = 64 << 20
 """Largest size of all documents of a question in bytes, against archives that unpack without end."""
 
@@ -93,7 +100,7 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
                     source="official",
                     group=f"documents {digest(context)[:12]}",
                 )
-    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+    except _BAD_ARCHIVE as error:
         raise InputError(f"{path}: it is not a zip file of texts ({type(error).__name__})") from error
 
 
