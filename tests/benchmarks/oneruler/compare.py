@@ -57,7 +57,7 @@ def main() -> None:
         languages = [language.code for language in LANGUAGES]
         data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES, "cases": []}
         for place, expected in run_scripts(official, root, data)["samples"].items():
-            task = ONERULER.task(place.replace(" ", "_"))
+            task = ONERULER.task(place.replace(" ", "_").removeprefix("en_"))
             settings = Settings(8192, num_samples=SAMPLES, counter=counter)
             examples = task.load(task, settings, DataRoot(root, mirror=True))
             found = [digest_row(example.messages[0]["content"], example.references) for example in examples]
