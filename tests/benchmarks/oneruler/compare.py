@@ -1,6 +1,6 @@
 """Compare samples of the real files with the official scripts' samples.
 
-    python -m tests.benchmarks.oneruler.compare --official FOLDER
+    python -m tests.benchmarks.oneruler.compare --official FOLDER [--languages CODE,CODE]
 
 FOLDER: a checkout of mungg/OneRuler at a3fe6af. The files are copied from it into a mirror, where each is checked against
 its SHA-256. As in golden.json, a rule stands for Stanza's sentences.
@@ -8,6 +8,7 @@ its SHA-256. As in golden.json, a rule stands for Stanza's sentences.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import re
@@ -24,7 +25,6 @@ from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.oneruler.fabricate import split_sentences, tokenizer
 from tests.benchmarks.oneruler.make_golden import LENGTH, digest_row, run_scripts
-from tests.support.official import parse_folders
 
 SAMPLES = 2
 
@@ -49,15 +49,18 @@ def make_mirror(official: Path, root: Path) -> int:
 
 def main() -> None:
     """Compare all tasks in all languages, and print what differs."""
-    (official,) = parse_folders("official")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--languages", default=",".join(language.code for language in LANGUAGES))
+    arguments = parser.parse_args()
+    official, languages = arguments.official.resolve(), arguments.languages.split(",")
     counter, equal, count = make_counter(tokenizer()), 0, 0
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         print(f"{make_mirror(official, root)} files have their SHA-256")
-        languages = [language.code for language in LANGUAGES]
         data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES, "cases": []}
         for place, expected in run_scripts(official, root, data)["samples"].items():
-            task = ONERULER.task(place.replace(" ", "_"))
+            task = ONERULER.task(place.replace(" ", "_").removeprefix("en_"))
             settings = Settings(8192, num_samples=SAMPLES, counter=counter)
             examples = task.load(task, settings, DataRoot(root, mirror=True))
             found = [digest_row(example.messages[0]["content"], example.references) for example in examples]

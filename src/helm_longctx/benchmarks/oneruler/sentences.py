@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 
 from helm_longctx.data.download import place_file
 from helm_longctx.data.root import DataRoot
@@ -48,9 +49,7 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
 
 def _split(code: str, book: str, path: str) -> list[str]:
     try:
-        import stanza
-
-        pipeline = stanza.Pipeline(lang=code, processors="tokenize", download_method=None)
+        pipeline = import_module("stanza").Pipeline(lang=code, processors="tokenize", download_method=None)
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"

@@ -26,6 +26,9 @@ from helm_longctx.tasks.template import NO_TEMPLATE
 SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
 """The number of tokens at each length."""
 
+MAIN = "en"
+"""The language whose tasks have their names without a language, as the page's table has them."""
+
 Samples = Callable[[Material, int, CountTokens, int], Iterator[Sample]]
 """(files, tokens, counter, seed) → samples in the official order."""
 
@@ -53,7 +56,7 @@ def load(task: Task, settings: Settings, root: DataRoot, language: Language, sam
     drawn = samples(Material(language, root), task.sizes[settings.level], settings.counter, settings.seed)
     for number, sample in enumerate(islice(drawn, task.sample(settings))):
         # Only the needle of a single key has one depth.
-        place = sample.prompt.find(sample.answers[0]) if task.alias == "niah_single" else -1
+        place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
         yield Example(
             id=f"{task.name}-{number}",
             fields={},
@@ -69,8 +72,8 @@ def _task(
 ) -> Task:
     constant = scoring.NONE[language.code][0]
     return Task(
-        name=f"{language.code}_{name}",
-        alias=name,
+        name=name if language.code == MAIN else f"{language.code}_{name}",
+        alias="" if language.code == MAIN else name,
         title=f"{language.title} {title}",
         template=NO_TEMPLATE,
         sizes=SIZES,
