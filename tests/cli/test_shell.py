@@ -95,3 +95,16 @@ def test_help_without_color(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "\x1b[1;36m" in helps["forced"]
     assert "36m" not in helps["NO_COLOR"]
+
+
+def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters in a table's title, headings and cells are printed as escapes, and colours of rich are not."""
+    table = Table(title="a\x1b[31mtitle")
+    table.add_column("m/\x1b]0;owned\x07")
+    table.add_row("right\u202eto left\nnext line")
+    print_table(table)
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "\x07" not in printed
+    for text in (r"a\x1b[31mtitle", r"m/\x1b]0;owned\x07", r"right\u202eto left ", "next line"):
+        assert text in printed

@@ -25,10 +25,10 @@ from helm_longctx.results.formats.exporting import export_suite
 from helm_longctx.results.leaderboard.printing import leaderboard_rows, score_tables
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.report.site import write_scores
+from helm_longctx.results.rows import score_numbers
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark

@@ -57,14 +57,16 @@ def test_an_unfinished_run_is_continued(entry: str, name: str, journals: str) ->
 
 
 def test_an_export_is_the_same() -> None:
-    """Every table of the complete run has the same rows as before."""
+    """Every table of the complete run has the same rows as before, in the columns that it had."""
     for path in [*SUITE.glob("*seed=*")]:
         shutil.rmtree(path)
     list(export_suite("csv", SUITE, BENCHMARKS, Path("now")))
     names = sorted(path.name for path in Path("export").iterdir())
     assert names == sorted(path.name for path in Path("now").iterdir())
     for name in names:
-        assert rows(Path("now", name)) == rows(Path("export", name))
+        before = rows(Path("export", name))
+        now = [{column: row[column] for column in before[0]} for row in rows(Path("now", name))]
+        assert now == before
 
 
 def rows(path: Path) -> list[dict[str, str]]:

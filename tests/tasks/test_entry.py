@@ -173,6 +173,7 @@ def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
         ("openai/gpt-4o-2024-05-13", ""),
         ("azure/gpt-4o-2024-05-13", ""),
         ("vllm/judge", "_judged_by_vllm--judge"),
+        ("vllm--judge", "_judged_by_vllm--judge~a7cfe5bd"),
         ("a/b+openai/gpt-4o-2024-05-13", "_judged_by_a--b+openai--gpt-4o-2024-05-13"),
     ],
 )

@@ -12,9 +12,17 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries, print_table
+from helm_longctx.cli.shared import (
+    LocalPath,
+    OutputPath,
+    Suite,
+    complete_suite,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.redaction.invisible import escape_invisible
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.leaderboard.printing import answer_addresses, leaderboard_rows, notes, score_tables
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
@@ -67,7 +75,7 @@ def show_scores(suite: str, output_path: Path) -> None:
     for table in score_tables(boards):
         print_table(table)
     for line in notes(boards):
-        print(line)
+        print(escape_invisible(line))
     for line in answer_addresses(suite_folder(output_path, suite), boards):
         print(line)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.invisible import is_invisible
 from helm_longctx.results.means import (
     OVERALL,
     category_results,
@@ -26,12 +26,6 @@ from helm_longctx.tasks.lengths import length_label
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
 """The models whose scores need no understanding, and their names in plots."""
-
-_INVISIBLE = ("Cc", "Cf", "Cs")
-"""Unicode's categories of control characters, of marks for the layout, and of lone surrogates."""
-
-_NO_XML = "\ufffe\uffff"
-"""Further characters that XML does not allow. The package that draws plots ends the process if it meets one."""
 
 
 class ScoreKey(NamedTuple):
@@ -326,12 +320,8 @@ def show_model(model: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
-    seen = "".join(" " if _is_invisible(character) else character for character in text)
+    seen = "".join(" " if is_invisible(character) else character for character in text)
     return " ".join(seen.split())
-
-
-def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character) in _INVISIBLE or character in _NO_XML
 
 
 def percent(value: float) -> str:

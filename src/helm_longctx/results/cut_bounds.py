@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from helm_longctx.results.questions import Value, values_of
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import InstanceScore, Value, values_of
 
 if TYPE_CHECKING:
     from helm_longctx.results.reading import Result

@@ -18,7 +18,6 @@ from tqdm import tqdm
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
 from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values
 from helm_longctx.results.errata import WITHOUT_ERRORS, find_errata
-from helm_longctx.results.questions import Value, mean_over_questions, values_of
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -31,7 +30,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
-from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
+from helm_longctx.runs.scores import InstanceScore, Value, mean_over_questions, read_scores, shown_model, values_of
 from helm_longctx.tasks.benchmark import Benchmark, Published
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name

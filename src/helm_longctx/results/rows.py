@@ -1,4 +1,4 @@
-"""All scores of a board as rows for files and programs."""
+"""The scores of a board as rows for files and programs, and what readers must know of a score besides its interval."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from helm_longctx.results.boards import Board
-from helm_longctx.results.notes import score_numbers
+from helm_longctx.results.cut_bounds import bounds, find_wide_bounds
+from helm_longctx.results.errata import without_errors
+from helm_longctx.results.reading import Result
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:
@@ -36,3 +38,27 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "floor": board.is_floor(place.model),
             **score_numbers(result),
         }
+
+
+def own_scores(board: Board) -> list[Result]:
+    """Return the scores of the user's models, without means of a single score, which would repeat it."""
+    return [each for each in board.scores.values() if not each.is_published and len(each.parts) != 1]
+
+
+def score_notes(result: Result) -> list[str]:
+    """Return a sentence each about cut answers and about known errors, if they matter."""
+    cut, right = find_wide_bounds(result), without_errors(result)
+    notes = [cut.text] if cut else []
+    return [*notes, f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})"] if right else notes
+
+
+def score_numbers(result: Result) -> dict[str, Any]:
+    """Return the same for programs, in 0 to 1.
+
+    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
+    not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
+    """
+    cut, right = bounds(result), without_errors(result)
+    values = {f"cut_{name}": getattr(cut, name) if cut else math.nan for name in ("wrong", "left_out", "best")}
+    values["without_errors"] = right.mean if right else math.nan
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

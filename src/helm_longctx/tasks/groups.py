@@ -38,12 +38,17 @@ def group_name(
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
     group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
-    return f"{group}{JUDGED_BY}{_file_name(judge)}" if judge else group
+    return f"{group}{JUDGED_BY}{_judge_name(judge)}" if judge else group
 
 
 def _file_name(text: str) -> str:
     """Return a part of a run group, which is also a file name."""
     return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
+
+
+def _judge_name(judge: str) -> str:
+    """Return a judge's part of a run group. The judges `a/b` and `a--b` have different ones."""
+    return _file_name(judge) + (f"~{_digest(judge)}" if _SLASH in judge else "")
 
 
 def folder_name(path: str | None) -> str:
@@ -53,5 +58,9 @@ def folder_name(path: str | None) -> str:
 
 def shorten_name(name: str, limit: int) -> str:
     """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    digest = _digest(name)
     return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:8]

@@ -23,8 +23,8 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.formats.answers import RECORD, Answer, make_runs
 from helm_longctx.results.formats.names import folder_name
 from helm_longctx.results.formats.task_results import TaskResult, task_results
-from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import score_numbers
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State
 from helm_longctx.tasks.benchmark import Benchmark

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.results.boards import Board, Suite, label
-from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result, Statistic
+from helm_longctx.results.rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 
 AVERAGE = "average"

@@ -15,8 +15,8 @@ from helm_longctx.results.comparability import MARK, describe
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.notes import own_scores
 from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import own_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
 

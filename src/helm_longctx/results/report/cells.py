@@ -8,9 +8,9 @@ from typing import Any
 
 from helm_longctx.results.boards import FLOORS, Board, percent, show_model
 from helm_longctx.results.comparability import MARK, Caveat, describe
-from helm_longctx.results.notes import score_notes
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.report.document import Cell
+from helm_longctx.results.rows import score_notes
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.ranking import Rank
