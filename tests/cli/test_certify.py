@@ -101,7 +101,7 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     [
         (("--claim", "2z"), "certify: --claim: length='2z' is invalid"),
         (("--claim", "1k"), "--claim='1k' is invalid; give at least twice the shortest length, 1k"),
-        (("--model", "longctx/null"), "certify: --model='longctx/null, endpoint/simulated' is invalid; give one model"),
+        (("--model", "longctx/null"), "is invalid; give one model, by --model or --model-url"),
         (("--max-cost", "3"), "--max-cost=3 needs the prices of endpoint/simulated"),
         (("--max-cost", "0"), "--max-cost=0.0 is invalid; give a number above 0"),
     ],

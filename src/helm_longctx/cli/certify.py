@@ -107,12 +107,15 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
     from helm_longctx.cli.config.load import load_config
     from helm_longctx.cli.config.plan import make_plan, use_settings
 
+    models = [*given.get("model", []), *filter(None, [given.get("model_url")])]
+    if len(models) > 1:
+        raise bad_argument("certify", "--model", ", ".join(models), "one model, by --model or --model-url")
     config = load_config(None, read_options(_run_arguments(given, entries, design)))
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
-        deployment = _find_deployment(plan)
+        deployment = plan.specs[0].adapter_spec.model_deployment
         if config.dry_run:
             _print_plan(design, deployment, plan)
             return
@@ -122,18 +125,6 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
             record = _ask(plan, entries, design, deployment, folder)
         _write(folder, record)
         _print_record(record, folder)
-
-
-def _find_deployment(plan: Plan) -> str:
-    """Return the deployment that is asked.
-
-    Raises:
-        InputError: there are several models.
-    """
-    names = list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in plan.specs))
-    if len(names) > 1:
-        raise bad_argument("certify", "--model", ", ".join(names), "one model")
-    return names[0]
 
 
 def _run_arguments(given: Mapping[str, Any], entries: Mapping[str, str], design: Design) -> dict[str, Any]:
