@@ -92,7 +92,7 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     assert not Path("out").exists()
     # 150 questions at 1k and 300 at 2k with their budgets, and 50 without a text.
     row = next(line for line in command.out.splitlines() if "2k" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == ["300", "$0.07", "$0.70"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]][1:] == ["95", "300", "$0.22", "$0.70"]
     assert "at most; --max-cost stops earlier. Nothing was sent." in command.out
 
 
