@@ -34,7 +34,8 @@ def test_an_honest_server(command: Command) -> None:
     assert first["holds"] is True
     # The probe of the server is no question, and without texts some questions are equal.
     assert sent - 1 <= first["requests"] <= sent + 10
-    assert len(set(asked)) == sent
+    with_text = [prompt for prompt in asked if len(prompt) > 1000]
+    assert len(with_text) == len(set(with_text))
     assert first["sha256"] == certificate()["sha256"]
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
