@@ -79,6 +79,10 @@ LINES = {
         "run --suite t --entry helmet_recall:task=json_kv,length=8k,num_samples=2 --model-url http://127.0.0.1:9/v1 --model-name m -m 2",
         "run --suite t --conf-path entries.conf --judge none --max-retries 0 --request-timeout 5 -q",
     ),
+    "certify": (
+        "certify --model longctx/lexical --claim 2k --shortest 1k -m 2 --seed 1 --to out",
+        "certify --model-url http://127.0.0.1:9/v1 --model-name m --claim 8k --error 0.2 --dry-run",
+    ),
     "estimate": (
         "estimate helmet_recall:task=json_kv,length=8k,num_samples=2 --model longctx/null --json e.json",
         "estimate --conf-paths entries.conf --prices prices.yaml -m 2 --tokens-per-minute 1000",

@@ -31,6 +31,24 @@ KINDS = Path(str(resources.files("helm_longctx") / "cli" / "certify.yaml"))
 DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
 
 
+Share = Annotated[
+    float,
+    typer.Option(min=0.1, max=0.95, help="Share of that score, above the floor, that an effective length keeps."),
+]
+Error = Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that any statement is wrong.")]
+Most = Annotated[
+    int,
+    typer.Option(
+        "--max-eval-instances",
+        "-m",
+        min=1,
+        help="Maximum questions of a kind at the claim; at shorter lengths twice as many.",
+    ),
+]
+Timeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
+Thinking = Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")]
+
+
 def certify(
     model: Annotated[Texts, typer.Option(help="Model that HELM knows.")] = None,
     model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
@@ -40,27 +58,14 @@ def certify(
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
     claim: Annotated[str, typer.Option(help="Length to check, in tokens.")] = "1m",
     shortest: Annotated[str, typer.Option(help="Length whose score the others are compared with.")] = "4k",
-    share: Annotated[
-        float,
-        typer.Option(min=0.1, max=0.95, help="Share of that score, above the floor, that an effective length keeps."),
-    ] = 0.7,
-    error: Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that any statement is wrong.")] = 0.05,
-    most: Annotated[
-        int,
-        typer.Option(
-            "--max-eval-instances",
-            "-m",
-            min=1,
-            help="Maximum questions of a kind at the claim; at shorter lengths twice as many.",
-        ),
-    ] = 60,
+    share: Share = 0.7,
+    error: Error = 0.05,
+    most: Most = 60,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
-    thinking_tokens: Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")] = 0,
+    thinking_tokens: Thinking = 0,
     max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
-    request_timeout: Annotated[
-        float | None, typer.Option(help="Timeout per request in seconds, retries included.")
-    ] = None,
+    request_timeout: Timeout = None,
     max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
     parallelism: Parallelism = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")] = None,
@@ -103,6 +108,9 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
     from helm_longctx.cli.config.load import load_config
     from helm_longctx.cli.config.plan import make_plan, use_settings
 
+    models = [*given.get("model", []), *filter(None, [given.get("model_url")])]
+    if len(models) > 1:
+        raise bad_argument("certify", "--model", ", ".join(models), "one model, by --model or --model-url")
     config = load_config(None, read_options(_run_arguments(given, entries, design)))
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials

@@ -44,7 +44,7 @@ def test_servers_are_found_out(server: Server) -> None:
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 def test_servers_are_found_out_by_real_prompts(server: Server) -> None:
-    """The same with prompts of up to 4k tokens, of which the server reads 2k, and with the tasks' own scores."""
+    """A certificate with prompts of up to 4k tokens, of which the server uses 2k, is right with the tasks' own scores."""
     design, tokens = Design(4096, 1024, KINDS, seed=11), list[int]()
     assert server.is_found_out(record_of(ask_prompts(server.see(2048), tokens), design), 2048)
 

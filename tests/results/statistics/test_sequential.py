@@ -120,7 +120,7 @@ def test_samples_are_small_if_the_answer_is_clear() -> None:
 @settings(max_examples=60, deadline=None)
 @given(values=arrays.arrays(float, st.integers(0, 20), elements=st.floats(0, 1)), threshold=st.floats(0.2, 0.8))
 def test_no_fewer_scores_can_decide(values: np.ndarray, threshold: float) -> None:
-    """That many further scores decide if they are all 1 or all 0, and one fewer never decide."""
+    """The returned number of further scores decides if all of them are 1 or 0, and one score fewer never decides."""
     count = count_until_decision(values, threshold, 100)
     ends = [np.concatenate([values, np.full(count, end)]) for end in (0.0, 1.0)]
     if decide(values, threshold) is not Decision.OPEN:

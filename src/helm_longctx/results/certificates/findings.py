@@ -64,7 +64,6 @@ class Diagnosis:
 
     def __init__(self, design: Design, search: KindSearch):
         self._search = search
-        # Both decisions about each place can be wrong.
         self._error = design.error / len(PLACES)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from helm_longctx.models.apis.prices import Prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.results.certificates.search import NO_TEXT, Design
-from helm_longctx.results.statistics.sequential import count_until_decision
+from helm_longctx.results.statistics.sequential import Decision, decide
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | No
     Args:
         budgets: the output budget of each kind, in tokens.
     """
-    right = count_until_decision([], design.share, design.most, design.error_at(design.claim))
+    counts, error = range(1, design.most), design.error_at(design.claim)
+    right = next((n for n in counts if decide([1.0] * n, design.share, error) is Decision.ABOVE), design.most)
     plans = []
     for length in design.lengths:
         is_first = length == design.shortest
