@@ -253,6 +253,8 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
         )
     for finding in gate.findings:
         print(f"{finding.requests:,} requests: {finding.text}")
+    if gate.outside:
+        print(f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}")
     if not is_new:
         print("All answers are from an earlier command; another --suite asks everything again.")
     print(explain(gate))

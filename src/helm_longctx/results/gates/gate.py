@@ -69,6 +69,7 @@ class Gate:
         findings: what was found in the requests.
         pairs: the answers of both arms to each request.
         boards: the scores of both arms; the models' names are those of the arms.
+        outside: the tasks that do not decide, because the benchmark's means leave them out.
     """
 
     question: Question
@@ -79,6 +80,7 @@ class Gate:
     findings: Sequence[Finding]
     pairs: Sequence[AnswerPair]
     boards: Sequence[Board]
+    outside: Sequence[str]
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -131,6 +133,8 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
         find_differences(pairs),
         pairs,
         boards,
+        # Among themselves, tasks that are in no mean have equal weights.
+        table.outside if any(table.weights) else (),
     )
 
 
@@ -188,6 +192,7 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "answers": [vars(each) for each in gate.lengths],
         "orders": [vars(each) for each in gate.orders],
         "findings": [vars(each) for each in gate.findings],
+        "outside": list(gate.outside),
         "runs": [list(names) for names in question.runs],
     }
 
