@@ -23,7 +23,7 @@ MAX_COST = "HELM_LONGCTX_MAX_COST"
 
 EXTRAS = {
     "chinese": ("jieba",),
-    "mrcr": ("tiktoken",),
+    "openai-tokens": ("tiktoken",),
     "reranking": ("pytrec_eval",),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
