@@ -141,7 +141,6 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
     ("extra", "entry", "task"),
     [
         ("chinese", "lv_eval:dataset=cmrc_mixup,length=16k", "cmrc_mixup"),
-        ("openai-tokens", "mrcr:needles=2,length=8k", "2needle"),
         ("reranking", "helmet_rerank:length=8k", "msmarco"),
     ],
 )
