@@ -29,7 +29,7 @@ MAX_COST = "HELM_LONGCTX_MAX_COST"
 
 EXTRAS = {
     "chinese": ("jieba",),
-    "mrcr": ("tiktoken",),
+    "openai-tokens": ("tiktoken",),
     "reranking": ("pytrec_eval",),
     "local": ("gguf", "accelerate"),
     "judges": ("authlib", "genai_prices", "krippendorff"),

@@ -44,7 +44,7 @@ def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *argument
         cut="nothing",
         record_shapes={"answer": TEXT, "random_string_to_prepend": TEXT},
         arguments=arguments,
-        extras=("mrcr",),
+        extras=("openai-tokens",),
         baseline=Baseline(find_answer, "I do not know."),
     )
 
