@@ -42,7 +42,8 @@ def make_prompt(length: int) -> list[int]:
 
     pages = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
     ids = AutoTokenizer.from_pretrained(find_model(SMOLLM2))("\n\n".join(map(Path.read_text, pages)))["input_ids"]
-    return (ids * (length // len(ids) + 1))[:length]
+    repeated: list[int] = ids * (length // len(ids) + 1)
+    return repeated[:length]
 
 
 def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
@@ -67,7 +68,8 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
         prompt = torch.tensor([ids])
         with torch.inference_mode():
             written = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=1)
-        return written[0, len(ids) :].tolist()
+        tokens: list[int] = written[0, len(ids) :].tolist()
+        return tokens
 
     return dict(zip(WAYS, (lambda: read_chunks(attention.NAME), lambda: read_chunks("sdpa"), read_whole), strict=True))
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from helm.common.object_spec import get_class_by_name
-from typer.main import get_command
 
 import helm_longctx.tasks as benchmark_interface
 from helm_longctx.cli.config.schema import RunConfig
-from helm_longctx.cli.main import EXIT_STATUSES, app
+from helm_longctx.cli.main import EXIT_STATUSES, load_parser
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.apis import provider
 from helm_longctx.models.apis.client import Settings
@@ -61,7 +60,7 @@ def find_removed(before: list[str], after: list[str]) -> list[str]:
 
 def _commands() -> Iterator[str]:
     yield from (f"exit-status {status}" for status in EXIT_STATUSES)
-    yield from _parameters("helm-longctx", get_command(app))
+    yield from _parameters("helm-longctx", load_parser())
 
 
 def _parameters(name: str, command: Any) -> Iterator[str]:

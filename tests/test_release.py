@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
 from helm_longctx._version import VERSION
-from helm_longctx.cli.main import app
+from helm_longctx.cli.main import load_parser
 from helm_longctx.environment import DOCUMENTATION, page_address
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +86,7 @@ def test_the_composition_runs_a_command() -> None:
     """The command beside the vLLM server has valid options, and asks that server for the model that it serves."""
     services = yaml.safe_load(read("compose.yaml"))["services"]
     words = shlex.split(services["longctx"]["command"])
-    command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+    command = load_parser().commands[words[0]]
     values = command.make_context("run", words[1:]).params
     assert values["model_url"] == "http://vllm:8000/v1"
     assert values["model_name"] == services["vllm"]["command"][1]

@@ -114,13 +114,14 @@ def _read_model(source: Path, dtype: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
-        model: Any
-        model, found = AutoModelForCausalLM.from_pretrained(
+        # The package's types do not know that it returns two values here.
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             source.parent,
             gguf_file=source.name,
             trust_remote_code=False,
             output_loading_info=True,
         )
+        model, found = loaded
     except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise InputError(f"{source} cannot be read as a GGUF file of a causal language model: {reason}") from error
@@ -220,7 +221,9 @@ def _read_tokenizer(source: Path) -> Any:
         built.post_processor = processors.TemplateProcessing(single=f"{begin} $A", special_tokens=pairs)
     options = {"unknown": "unk", "padding": "pad"}
     named = {f"{options.get(name, name)}_token": token for name, token in names.items()}
-    fast = PreTrainedTokenizerFast(tokenizer_object=built, clean_up_tokenization_spaces=False, **named)
+    fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=built, clean_up_tokenization_spaces=False, **named
+    )
     fast.chat_template = fields.get("chat_template")
     return fast
 
