@@ -15,8 +15,8 @@ from helm_longctx.tasks.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 KINDS = {task.name: task.baseline.kind for benchmark in BENCHMARKS for task in benchmark.tasks if task.baseline}
-RECALL = [task for task in TASKS if task.any_length and KINDS[task.name] == "lookup"]
-ICL = next(task for task in TASKS if KINDS[task.name] == "label")
+RECALL = [task for task in TASKS if task.any_length and KINDS.get(task.name) == "lookup"]
+ICL = next(task for task in TASKS if KINDS.get(task.name) == "label")
 
 TOPICS = {
     "7": ("my card was stolen", "block the card", "the card was lost in the street", "someone stole my card"),
@@ -268,7 +268,7 @@ def test_chain_follows_the_order() -> None:
 @pytest.mark.parametrize("kind", ["span", "ranking"])
 def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> None:
     """Solved examples before the context are not taken for a part of it."""
-    task = next(task for task in TASKS if KINDS[task.name] == kind and "{demos}{context}" in task.template.user)
+    task = next(task for task in TASKS if KINDS.get(task.name) == kind and "{demos}{context}" in task.template.user)
     shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
     demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
     fields = {CONTEXT: passages(kind, 9), "question": "who dug the lake Vel?", "demos": demo * 2}
@@ -282,7 +282,7 @@ def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> No
 @pytest.mark.parametrize("form", ["chat", "completion"])
 def test_cites_documents_of_the_whole_context(form: str) -> None:
     """If the context follows the question, all of it is searched, and no demonstration's documents are cited."""
-    task = next(task for task in TASKS if KINDS[task.name] == "citation" and task.shots)
+    task = next(task for task in TASKS if KINDS.get(task.name) == "citation" and task.shots)
     demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
     fields = {CONTEXT: PASSAGES, "question": "who built the tower?", "demo_text": demo, "instruction": "Do."}
     prompt = task.template.render(fields).text(form)

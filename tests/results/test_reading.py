@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.results.reading import Result, _move, read_results
+from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.task_statistics import _move
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run
 

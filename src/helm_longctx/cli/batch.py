@@ -36,6 +36,20 @@ SomeEntries = Annotated[
     typer.Argument(metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"),
 ]
 
+FillsCache = Annotated[
+    bool,
+    typer.Option(
+        "--fill-cache/--no-fill-cache",
+        help="Send one request of each group with a long shared beginning directly, where the provider's cache then"
+        " makes the batch cheaper.",
+    ),
+]
+
+WaitsAndRepeats = Annotated[
+    bool,
+    typer.Option("--wait", help="Wait for the answers, collect them, and send requests again that failed temporarily."),
+]
+
 NO_LIMIT = 10**9
 """Value of `-m` for commands that only need the names of runs, which do not depend on it."""
 
@@ -58,23 +72,11 @@ def submit(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]")
     ] = None,
-    fills_cache: Annotated[
-        bool,
-        typer.Option(
-            "--fill-cache/--no-fill-cache",
-            help="Send one request of each group with a long shared beginning directly, where the provider's cache then"
-            " makes the batch cheaper.",
-        ),
-    ] = True,
+    fills_cache: FillsCache = True,
     judges: Annotated[
         bool, typer.Option("--judges", help="Send requests to the judges of existing answers, and none to models.")
     ] = False,
-    wait: Annotated[
-        bool,
-        typer.Option(
-            "--wait", help="Wait for the answers, collect them, and send requests again that failed temporarily."
-        ),
-    ] = False,
+    wait: WaitsAndRepeats = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
@@ -83,13 +85,13 @@ def submit(
     Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
     that are missing.
     """
-    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+    with hide_chatter():
+        specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
     from helm_longctx.runner.batches.judges import JudgeBatchRunner
     from helm_longctx.runner.batches.submission import BatchRunner, Plan
 
     with hide_chatter():
-        specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
         kind = JudgeBatchRunner if judges else BatchRunner
         runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
         batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])

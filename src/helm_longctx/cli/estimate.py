@@ -69,17 +69,17 @@ def estimate(
     Nothing is sent.
     """
     check_folder("json", as_json)
-    specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
+    with hide_chatter():
+        specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
     from helm_longctx.runner.estimate import Rate, estimate_run
     from helm_longctx.runner.planning import make_plans, read_spreads
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
     own = _own_prices(prices, model or [], price_input, price_output)
-    rate = Rate(requests_per_minute, tokens_per_minute)
     with hide_chatter():
-        specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
         runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
+        rate = Rate(requests_per_minute, tokens_per_minute)
         estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
     print_estimates(estimates, "give --prices, or --price-input and --price-output")
     plans = make_plans(estimates, known, detect / 100 if detect else None)

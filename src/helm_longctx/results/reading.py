@@ -7,35 +7,32 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
-from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values
-from helm_longctx.results.errata import WITHOUT_ERRORS, find_errata
+from helm_longctx.results.errata import find_errata
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
-    cluster_errors,
     error_of_means,
     mean_interval,
     normal_quantile,
-    standard_error,
     wilson,
 )
+from helm_longctx.results.task_statistics import Statistic, task_statistics, without_ends
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
-from helm_longctx.runs.scores import InstanceScore, Value, mean_over_questions, read_scores, shown_model, values_of
+from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Published
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.metric_names import CONDITIONS, task_score
-from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
+from helm_longctx.tasks.metric_names import task_score
+from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models."""
@@ -82,21 +79,6 @@ class Run:
     def comparability(self) -> str:
         """The benchmark's comparability number; empty for older runs."""
         return str(self.spec["scenario_spec"].get("args", {}).get("comparability", ""))
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """A statistic of a task in a run.
-
-    Args:
-        interval: the mean, its 95 % interval (NaN if it has none), and the number of instances with a value.
-        error: the standard error of the mean, with the interval's clusters; NaN if it is unknown.
-        clusters: the `cluster_errors` of the texts that other tasks can share.
-    """
-
-    interval: Interval
-    error: float = math.nan
-    clusters: Clusters = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -288,10 +270,8 @@ def _task_result(
 ) -> Result:
     first, arguments = rows[0], run.spec["scenario_spec"].get("args", {})
     task = next((each for each in run.tasks if each.name == first.task), None)
-    statistics = _statistics(rows, means)
     errata = find_errata(benchmark, rows) if benchmark else {}
-    if task and MAIN_METRIC in statistics:
-        statistics |= _cut_statistics(task, rows) | _statistics_without_errors(task, rows, errata)
+    statistics = task_statistics(task, rows, means, errata)
     return Result(
         benchmark.name if benchmark else "",
         arguments["entry"] if benchmark else first.entry,
@@ -299,7 +279,7 @@ def _task_result(
         first.model,
         first.length,
         first.context,
-        statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else _without_ends(math.nan),
+        statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else without_ends(math.nan),
         _judges(task, first.judge),
         tuple(task_caveats(outcome, task)) if outcome and task else (),
         folder_name(arguments.get("path")),
@@ -316,77 +296,6 @@ def _judges(task: Task | None, judge: str) -> frozenset[str]:
     if task is None or task.official_judge is None:
         return frozenset()
     return frozenset([task.official_judge if not judge or task.is_official(judge) else judge])
-
-
-def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> dict[str, Statistic]:
-    """Return the statistics of a task.
-
-    Args:
-        means: the means in the run's files, which are the scores. A score of several metrics is the mean of their
-            means, and answers without a value are left out, so a mean over the rows can differ.
-    """
-    values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
-    for row in rows:
-        scores = {**row.values, **({} if row.score is None else {MAIN_METRIC: row.score})}
-        for name, value in scores.items():
-            values[name].append((value, row.group, row.instance))
-    total = round(means.get("num_instances", 0))
-    found = {
-        name: _statistic(name, values.get(name, []), means.get(name), total)
-        # A score of HELM's own scenarios has another name in the files.
-        for name in dict.fromkeys([*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])])
-    }
-    # A task's score is also stored under a separate name, which only the task's mean has.
-    own = task_score(rows[0].task)
-    return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
-
-
-def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
-    """Return the bounds of a task's score (`results/cut_bounds.py`); nothing if no answer was cut."""
-    if not any(row.values.get(CUT) for row in rows):
-        return {}
-    return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
-
-
-def _statistics_without_errors(
-    task: Task, rows: Sequence[InstanceScore], errata: Mapping[str, object]
-) -> dict[str, Statistic]:
-    """Return the score of a task's questions without known errors; nothing if no question has one."""
-    if not errata:
-        return {}
-    right = [row for row in rows if row.instance not in errata]
-    return {WITHOUT_ERRORS: _score_of(WITHOUT_ERRORS, task, partial(values_of, right))}
-
-
-def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
-    """Return a statistic that is computed as a task's score is.
-
-    Args:
-        values: returns the values of a metric; of the score for an empty name.
-    """
-    # A score of several metrics is the mean of their means.
-    means = [mean_over_questions(values(metric)) for metric in (task.headline if len(task.headline) > 1 else ("",))]
-    return _statistic(name, values(""), math.fsum(means) / len(means), 0)
-
-
-def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
-    numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
-    # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
-    count = len({instance for _, _, instance in values}) or total
-    if name in CONDITIONS or not values:
-        return Statistic(replace(_without_ends(math.nan if mean is None else mean), n=count))
-    interval = replace(mean_interval(numbers, groups), n=count)
-    clusters = {text: error for text, error in cluster_errors(numbers, groups).items() if text.startswith(TEXT_GROUP)}
-    return Statistic(interval if mean is None else _move(interval, mean), standard_error(numbers, groups), clusters)
-
-
-def _move(interval: Interval, mean: float) -> Interval:
-    """Return an interval around another mean, within the bounds of scores if it was within them."""
-    by = mean - interval.mean
-    low, high = interval.low + by, interval.high + by
-    if interval.low >= 0 and interval.high <= 1:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Interval(mean, low, high, interval.n)
 
 
 def interval_of(answers: Iterable[InstanceScore]) -> Interval:
@@ -443,14 +352,10 @@ def _published_result(benchmark: Benchmark, entry: str, task: str, row: Publishe
     headline = benchmark.task(task).headline if task else ()
     names = [MAIN_METRIC, *([task_score(task)] if task else []), *(headline if len(headline) == 1 else ())]
     judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-    statistics = {**dict.fromkeys(names, Statistic(interval)), MAKER: Statistic(_without_ends(1.0))}
+    statistics = {**dict.fromkeys(names, Statistic(interval)), MAKER: Statistic(without_ends(1.0))}
     caveats = (Caveat("imported", task, row.source),) if row.source else ()
     about = (benchmark.name, entry, task, f"{PUBLISHED}{row.model}", length, "full")
     return Result(*about, interval, judges, caveats, statistics=statistics)
-
-
-def _without_ends(mean: float) -> Interval:
-    return Interval(mean, math.nan, math.nan, 0)
 
 
 def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:

@@ -192,8 +192,7 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     Raises:
         InputError: the run is of another scenario of HELM, data is missing or malformed, or prompts do not fit.
     """
-    if not is_long_context(spec):
-        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
+    _check_scenario(spec)
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
@@ -227,6 +226,11 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         samples=tuple(_samples(spec, requests)),
         requests_digest=_digest_requests(requests),
     )
+
+
+def _check_scenario(spec: RunSpec) -> None:
+    if not is_long_context(spec):
+        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
 
 
 def _digest_requests(requests: Iterable[StoredRequest]) -> str:

@@ -20,9 +20,9 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.formats.names import folder_name
 from helm_longctx.results.formats.task_results import TaskResult, task_results
-from helm_longctx.results.reading import Statistic
 from helm_longctx.results.rows import score_numbers
 from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State
 from helm_longctx.runs.scores import InstanceScore

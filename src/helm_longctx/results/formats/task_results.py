@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
 from helm_longctx.results.leaderboard.answers import answer_record, entry_of
-from helm_longctx.results.reading import Result, Run, Statistic
+from helm_longctx.results.reading import Result, Run
+from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.runs.files import RUN_SPEC, STATES, State, read_states
 from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.benchmark import Benchmark, Metric

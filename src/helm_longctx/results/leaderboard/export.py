@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.results.boards import Board, Suite, label
-from helm_longctx.results.reading import Result, Statistic
+from helm_longctx.results.reading import Result
 from helm_longctx.results.rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.task_statistics import Statistic
 
 AVERAGE = "average"
 """Stands for the tasks or the lengths that an average is over."""

@@ -1,0 +1,132 @@
+"""Computes the statistics of a task in a run from the scores of its answers and the means in the run's files."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values
+from helm_longctx.results.errata import WITHOUT_ERRORS
+from helm_longctx.results.statistics.intervals import (
+    Clusters,
+    Interval,
+    cluster_errors,
+    mean_interval,
+    standard_error,
+)
+from helm_longctx.runs.scores import InstanceScore, Value, mean_over_questions, values_of
+from helm_longctx.tasks.metric_names import CONDITIONS, task_score
+from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Task
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of a task in a run.
+
+    Args:
+        interval: the mean, its 95 % interval (NaN if it has none), and the number of instances with a value.
+        error: the standard error of the mean, with the interval's clusters; NaN if it is unknown.
+        clusters: the `cluster_errors` of the texts that other tasks can share.
+    """
+
+    interval: Interval
+    error: float = math.nan
+    clusters: Clusters = field(default_factory=dict)
+
+
+def task_statistics(
+    task: Task | None,
+    rows: Sequence[InstanceScore],
+    means: Mapping[str, float],
+    errata: Mapping[str, object],
+) -> dict[str, Statistic]:
+    """Return the statistics of a task by name, with the bounds of its score and the score without known errors.
+
+    Args:
+        task: the task; None if the run is of another package's scenario.
+        means: the means in the run's files by name.
+        errata: the known errors, by the names of the instances that were asked.
+    """
+    found = _statistics(rows, means)
+    if task and MAIN_METRIC in found:
+        found |= _cut_statistics(task, rows) | _statistics_without_errors(task, rows, errata)
+    return found
+
+
+def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> dict[str, Statistic]:
+    """Return the statistics of a task.
+
+    Args:
+        means: the means in the run's files, which are the scores. A score of several metrics is the mean of their
+            means, and answers without a value are left out, so a mean over the rows can differ.
+    """
+    values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
+    for row in rows:
+        scores = {**row.values, **({} if row.score is None else {MAIN_METRIC: row.score})}
+        for name, value in scores.items():
+            values[name].append((value, row.group, row.instance))
+    total = round(means.get("num_instances", 0))
+    found = {
+        name: _statistic(name, values.get(name, []), means.get(name), total)
+        # A score of HELM's own scenarios has another name in the files.
+        for name in dict.fromkeys([*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])])
+    }
+    # A task's score is also stored under a separate name, which only the task's mean has.
+    own = task_score(rows[0].task)
+    return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+
+
+def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
+    """Return the bounds of a task's score (`results/cut_bounds.py`); nothing if no answer was cut."""
+    if not any(row.values.get(CUT) for row in rows):
+        return {}
+    return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+
+
+def _statistics_without_errors(
+    task: Task, rows: Sequence[InstanceScore], errata: Mapping[str, object]
+) -> dict[str, Statistic]:
+    """Return the score of a task's questions without known errors; nothing if no question has one."""
+    if not errata:
+        return {}
+    right = [row for row in rows if row.instance not in errata]
+    return {WITHOUT_ERRORS: _score_of(WITHOUT_ERRORS, task, partial(values_of, right))}
+
+
+def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
+    """Return a statistic that is computed as a task's score is.
+
+    Args:
+        values: returns the values of a metric; of the score for an empty name.
+    """
+    # A score of several metrics is the mean of their means.
+    means = [mean_over_questions(values(metric)) for metric in (task.headline if len(task.headline) > 1 else ("",))]
+    return _statistic(name, values(""), math.fsum(means) / len(means), 0)
+
+
+def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
+    numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
+    # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
+    count = len({instance for _, _, instance in values}) or total
+    if name in CONDITIONS or not values:
+        return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
+    interval = replace(mean_interval(numbers, groups), n=count)
+    clusters = {text: error for text, error in cluster_errors(numbers, groups).items() if text.startswith(TEXT_GROUP)}
+    return Statistic(interval if mean is None else _move(interval, mean), standard_error(numbers, groups), clusters)
+
+
+def _move(interval: Interval, mean: float) -> Interval:
+    """Return an interval around another mean, within the bounds of scores if it was within them."""
+    by = mean - interval.mean
+    low, high = interval.low + by, interval.high + by
+    if interval.low >= 0 and interval.high <= 1:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Interval(mean, low, high, interval.n)
+
+
+def without_ends(mean: float) -> Interval:
+    """Return a mean whose interval is not known."""
+    return Interval(mean, math.nan, math.nan, 0)
