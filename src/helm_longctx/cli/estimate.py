@@ -38,6 +38,10 @@ MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 MAX_INSTANCES = 1_000_000
 """Default of `-m`. No benchmark has so many instances, so all are used."""
 
+RequestsPerMinute = Annotated[
+    float | None, typer.Option(help="Requests per minute that the provider allows, to estimate the time.")
+]
+
 
 def estimate(
     entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
@@ -47,9 +51,7 @@ def estimate(
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
     price_input: Annotated[float | None, typer.Option(help="Dollars per million prompt tokens of --model.")] = None,
     price_output: Annotated[float | None, typer.Option(help="Dollars per million output tokens of --model.")] = None,
-    requests_per_minute: Annotated[
-        float | None, typer.Option(help="Requests per minute that the provider allows, to estimate the time.")
-    ] = None,
+    requests_per_minute: RequestsPerMinute = None,
     tokens_per_minute: Annotated[
         float | None, typer.Option(help="Tokens per minute that the provider allows, to estimate the time.")
     ] = None,
