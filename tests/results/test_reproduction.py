@@ -17,7 +17,7 @@ from helm_longctx.tasks.protocols import Protocol, PublicationSource, Reported
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
 PROTOCOL = Protocol("p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100)
 ROW = Reported("GPT-5.5", 81.5, "xhigh", "H", SOURCE)
-OWN = Measurement("gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, ())
+OWN = Measurement("gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, 0.82, ())
 
 # Bins and areas as contextarena.ai printed them.
 ARENA = {
@@ -76,11 +76,22 @@ def test_sentences(
 
 def test_cut_answers_that_could_decide() -> None:
     """If the verdict would be another one with all cut answers right, the number is not comparable."""
-    low = replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100), cut=0.4)
+    low = replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100), cut=0.4, best=0.8)
     verdict = judge_agreement(low, ROW, PROTOCOL, "xhigh")
-    assert verdict.text.endswith("40 % of the answers were cut, and the verdict depends on them.")
-    few = judge_agreement(replace(low, cut=0.05), ROW, PROTOCOL, "xhigh")
+    assert verdict.kind == "not comparable"
+    assert (
+        "40 % of the answers were cut, and with a larger output budget the number could be up to 80.0" in verdict.text
+    )
+    few = judge_agreement(replace(low, cut=0.05, best=0.45), ROW, PROTOCOL, "xhigh")
     assert few.kind == "differs"
+
+
+def test_a_published_number_within_the_bounds_is_not_agreement() -> None:
+    """A number that agrees only because answers were cut, or although they were, is not said to agree."""
+    near = replace(OWN, interval=Interval(0.8, 0.74, 0.86, 100), cut=0.03, best=0.83)
+    assert judge_agreement(near, ROW, PROTOCOL, "xhigh").kind == "not comparable"
+    above = replace(OWN, cut=0.03, best=0.85)
+    assert judge_agreement(above, ROW, PROTOCOL, "xhigh").kind == "agrees"
 
 
 @pytest.mark.parametrize(

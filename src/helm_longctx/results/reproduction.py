@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.cut_bounds import BEST, CUT
 from helm_longctx.results.means import mean_over_tasks
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
@@ -26,9 +27,6 @@ from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.protocols import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
-CUT = "output_truncated"
-"""The statistic that is the share of answers that end at the token limit."""
-
 _OF_QUESTIONS = ("seed", "depth", "shots", "labels", "protocol")
 """Arguments of run entries that select the questions or their prompts, in addition to task and length."""
 
@@ -43,6 +41,7 @@ class Measurement:
         model, deployment: the model's name in the suite, and its deployment.
         interval: the number, 0 to 1, its 95 % interval, and the number of questions.
         cut: the share of answers that end at the token limit, 0 to 1.
+        best: the number if all of these answers were right.
         reasons: why it does not compare with the published numbers, whatever they are.
     """
 
@@ -50,6 +49,7 @@ class Measurement:
     deployment: str
     interval: Interval
     cut: float
+    best: float
     reasons: tuple[str, ...]
 
 
@@ -141,7 +141,29 @@ def _measurement(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[S
     cut = sum(_share(result, CUT) * result.interval.n for result in results) / max(asked, 1)
     first = results[0]
     deployment = first.run.deployment if first.run else ""
-    return Measurement(first.model, deployment, interval, cut, tuple(reasons))
+    best = _best_mean(protocol, entries, parts, interval.mean + cut) if cut else interval.mean
+    return Measurement(first.model, deployment, interval, cut, best, tuple(reasons))
+
+
+def _best_mean(
+    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]], otherwise: float
+) -> float:
+    """Return a number if all cut answers were right (`results/cut_bounds.py`).
+
+    Args:
+        otherwise: what is returned for another metric than the score, of which there are no bounds.
+    """
+    if protocol.metric:
+        return min(otherwise, 1.0)
+    return _aggregate(protocol, entries, [[_at_best(result) for result in part] for part in parts]).mean
+
+
+def _at_best(result: Result) -> Result:
+    if BEST not in result.statistics:
+        return result
+    answers = tuple(row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers)
+    best = result.statistics[BEST]
+    return replace(result, interval=best.interval, statistics={**result.statistics, MAIN_METRIC: best}, answers=answers)
 
 
 def _share(result: Result, name: str) -> float:
@@ -222,13 +244,22 @@ def _effort_reasons(row: Reported, effort: str | None) -> list[str]:
 
 
 def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
-    """Return a reason if cut answers decide the verdict: they could all be right with a larger output budget."""
+    """Return a reason if cut answers decide the verdict: they could all be right with a larger output budget.
+
+    They do if the published number lies between the number and its best case, or if only one of these differs from it.
+    """
     if not own.cut:
         return []
-    mean, low, high = (min(value + own.cut, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
-    best = replace(own.interval, mean=mean, low=low, high=high)
-    is_decided = _differs(own.interval, published) == _differs(best, published)
-    return [] if is_decided else [f"{100 * own.cut:.3g} % of the answers were cut, and the verdict depends on them"]
+    by = own.best - own.interval.mean
+    ends = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
+    best = Interval(*ends, own.interval.n)
+    is_crossed = own.interval.mean <= published.mean <= own.best
+    if not is_crossed and _differs(own.interval, published) == _differs(best, published):
+        return []
+    return [
+        f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output budget the number could be up to"
+        f" {100 * own.best:.1f} (`helm-longctx run --retry-cut 4x` asks for them again)"
+    ]
 
 
 def _differs(own: Interval, published: Interval) -> bool:

@@ -16,6 +16,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.sequential import (
     DIFFERENCES,
+    ERROR,
     SCORES,
     Decision,
     decide,
@@ -24,6 +25,9 @@ from helm_longctx.results.statistics.sequential import (
 )
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.stop_rules import BETTER, SCORE, WIDTH, Rule
+
+_ERROR = ERROR / 2
+"""The error of each of two decisions. Of two equal models neither is better, so both decisions can be wrong."""
 
 Unit = tuple[str, str]
 """The names of a task and of a cluster of its instances."""
@@ -87,13 +91,13 @@ class Question:
 
     def _decide_better(self, values: Sequence[float]) -> str:
         first, second = self._models
-        decision = decide(values, 0.0, bounds=DIFFERENCES)
+        decision = decide(values, 0.0, _ERROR, bounds=DIFFERENCES)
         names = {Decision.ABOVE: (first, second), Decision.BELOW: (second, first)}
         return "{} is better than {}".format(*names[decision]) if decision in names else ""
 
     def _decide_score(self, values: Sequence[float]) -> str:
         words = {Decision.ABOVE: "above", Decision.BELOW: "below", Decision.OPEN: ""}
-        word = words[decide(values, self._rule.share)]
+        word = words[decide(values, self._rule.share, _ERROR)]
         return f"{self._models[0]} is {word} {100 * self._rule.share:g} %" if word else ""
 
     def _decide_width(self, values: Sequence[float]) -> str:

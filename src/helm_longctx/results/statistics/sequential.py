@@ -64,7 +64,8 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bo
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
-    wrong with a probability of at most `error`, however many values are observed and whenever one looks.
+    wrong with a probability of at most `error`, however many values are observed and whenever one looks. If the mean is
+    exactly the threshold, both decisions are wrong, and together have twice this probability.
 
     Args:
         values: shape (n,), in the order of observation; n can be 0.
@@ -79,7 +80,7 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bo
     _check_error(error)
     if not 0 < middle < 1:
         raise ValueError(f"threshold {threshold} is not between {bounds.low} and {bounds.high}")
-    # Only one of the two decisions is wrong, so each can have the whole error.
+    # Unless the mean is the threshold, only one of the two decisions is wrong, so each can have the whole error.
     above, below = _first(_wealth(scaled, middle), error), _first(_wealth(1 - scaled, 1 - middle), error)
     if above == below:
         return Decision.OPEN
