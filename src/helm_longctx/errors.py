@@ -49,6 +49,10 @@ def bad_argument(where: str, name: str, value: object, allowed: Iterable[object]
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
 
+MOST_CHOICES = 35
+"""Most names that an error lists."""
+
+
 def list_choices(value: object, allowed: Iterable[object]) -> str:
     """Say what to choose instead of `value`: `choose from a, b`, or `did you mean b? Choose from a, b`.
 
@@ -58,9 +62,10 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
     if len(names) < 2:
         return f"give {names[0]}" if names else ""
     similar = find_similar(value, names)
-    return (
-        f"did you mean {similar[0]}? Choose from {', '.join(names)}" if similar else f"choose from {', '.join(names)}"
-    )
+    shown = ", ".join(names[:MOST_CHOICES])
+    if len(names) > MOST_CHOICES:
+        shown += f" and {len(names) - MOST_CHOICES} others"
+    return f"did you mean {similar[0]}? Choose from {shown}" if similar else f"choose from {shown}"
 
 
 def suggest(value: object, names: Iterable[str], most: int = 1) -> str:

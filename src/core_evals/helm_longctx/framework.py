@@ -104,7 +104,7 @@ def _own_evaluations() -> Iterator[dict[str, Any]]:
         for name, category in benchmark.entries.items():
             length = default_length(benchmark, category)
             about = f"{benchmark.title} {category.title}".strip()
-            extra = {"length": length_label(length)} if length else {}
+            extra = {} if length is None else {"length": length_label(length)}
             yield _evaluation(name, f"{about}: {', '.join(task.argument for task in category.tasks)}", name, extra)
 
 

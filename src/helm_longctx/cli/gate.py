@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import orjson
@@ -15,6 +17,7 @@ from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import fill_registries, print_table
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import percent
@@ -46,8 +49,8 @@ class Subset:
 
 
 SUBSETS = {
-    # Data is generated, answers are short, and no judge is asked. Four tasks have 55 questions each at a length.
-    "ci": Subset([f"helmet_recall:length={length},num_samples=55" for length in ("4k", "16k")], max_drop=5.0)
+    name: Subset(**subset)
+    for name, subset in read_yaml(Path(str(resources.files("helm_longctx") / "cli" / "gate.yaml"))).items()
 }
 """The named subsets. docs/gate.md has their power."""
 

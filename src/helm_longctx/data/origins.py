@@ -19,6 +19,8 @@ HUB_CHECK = "the hub's SHA-256"
 
 _GITHUB = re.compile(r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?([^/]+/[^/]+)/([^/]+)/")
 
+_HUB = re.compile(r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/")
+
 
 class Origin(NamedTuple):
     """Where a source comes from.
@@ -68,9 +70,11 @@ def _hub(repo: str) -> str:
 
 
 def _of_address(url: str, check: str) -> Origin:
-    """Return the origin of a file on a server: the repository at GitHub, or the folder of the file."""
+    """Return the origin of a file on a server: the repository at GitHub or on the hub, or the folder of the file."""
     if match := _GITHUB.match(url):
         repo, revision = match.groups()
         is_commit = re.fullmatch("[0-9a-f]{40}", revision)
         return Origin(f"https://github.com/{repo}", revision[:7] if is_commit else f"branch {revision}", check)
+    if match := _HUB.match(url):
+        return Origin(_hub(match["repo"]), match["revision"][:7], check)
     return Origin(url.rpartition("/")[0], "the file at the address", check)

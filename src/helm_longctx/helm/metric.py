@@ -75,9 +75,10 @@ class LongContextMetric(Metric):
         rows = []
         for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
             place = (state.instance.split, state.instance.sub_split)
-            stats = [Stat(MetricName(name, *place)).add(value) for name, value in self._values(state)]
+            stats = [Stat(MetricName(name, *place)).add(value) for name, value in self.answer_values(state)]
             assert state.instance.id is not None
-            rows.append(PerInstanceStats(state.instance.id, None, state.train_trial_index, stats))
+            if stats:
+                rows.append(PerInstanceStats(state.instance.id, None, state.train_trial_index, stats))
             for stat in stats:
                 merge_stat(trials[state.train_trial_index], stat)
         total: dict[MetricName, Stat] = {}
@@ -105,7 +106,7 @@ class LongContextMetric(Metric):
         eval_cache_path: str,
     ) -> list[Stat]:
         """Return the statistics of one answer."""
-        return [Stat(MetricName(name)).add(value) for name, value in self._values(request_state)]
+        return [Stat(MetricName(name)).add(value) for name, value in self.answer_values(request_state)]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
         """Return the task's score under its own name, so that each task of a run can have its own column.
@@ -135,7 +136,8 @@ class LongContextMetric(Metric):
             for f in metric_fields(self.benchmark)
         ]
 
-    def _values(self, state: RequestState) -> Iterator[tuple[str, float]]:
+    def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
+        """Yield the name and the value of each statistic of one answer."""
         sample = Sample.from_json(state.instance.extra_data)
         failure = failure_of(state.result) if state.result else Failure.UNKNOWN
         if state.result and failure is None:

@@ -130,10 +130,10 @@ class StoredMetric(LongContextMetric):
         super().__init__(benchmark)
         self.rows = {_row_key(row): row for row in rows}
 
-    def evaluate_generation(self, adapter_spec: Any, request_state: RequestState, *arguments: Any) -> list[Stat]:
-        """Return the stored statistics of one answer."""
-        row = self.rows.get(_state_key(request_state))
-        return [Stat(MetricName(stat.name.name)).add(stat.mean) for stat in row.stats] if row else []
+    def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
+        """Yield the stored statistics of one answer."""
+        if row := self.rows.get(_state_key(state)):
+            yield from ((stat.name.name, stat.mean) for stat in row.stats)
 
 
 def _state_key(state: RequestState) -> Key:

@@ -123,7 +123,7 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
     ("answers.csv", "answer,task,references,length,repeat\nx,nq,y,8k,0\n", "row 2: repeat='0' must be a whole number"),
     ("scores.csv", "score,entry\n2,helmet_rag\n", "row 2: it must have a score from 0 to 1"),
     ("scores.parquet", b"PAR1", "not a readable table"),
-    ("other.txt", "", "no file has a known name (helmet: HELMET's outputs"),
+    ("other.txt", "", "no file has a known name (babilong: BABILong's tables of outputs"),
 ]
 
 

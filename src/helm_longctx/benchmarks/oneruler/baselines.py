@@ -19,8 +19,12 @@ _ITEM = re.compile(r"\d+\. (\S+)")
 _QUOTED = re.compile(r"[\"“„«「『](.{1,40}?)[\"”“»」』]")
 
 
-def find_numbers(messages: Sequence[Message]) -> str:
-    """Return the numbers after the words that the question quotes."""
+LIST = 50
+"""Fewest items of a list of words. Other benchmarks' prompts have shorter lists."""
+
+
+def find_numbers(messages: Sequence[Message]) -> str | None:
+    """Return the numbers after the words that the question quotes; None if there are none."""
     text = messages[-1]["content"]
     asked = set(_QUOTED.findall(text[-QUESTION:]))
     found = [
@@ -28,9 +32,10 @@ def find_numbers(messages: Sequence[Message]) -> str:
         for match in _NUMBER.finditer(text)
         if any(word in text[max(0, match.start() - BEFORE) : match.start()] for word in asked)
     ]
-    return ", ".join(dict.fromkeys(found))
+    return ", ".join(dict.fromkeys(found)) or None
 
 
-def find_words(messages: Sequence[Message]) -> str:
-    """Return the ten most frequent words of the list."""
-    return ", ".join(word for word, _ in Counter(_ITEM.findall(messages[-1]["content"])).most_common(10))
+def find_words(messages: Sequence[Message]) -> str | None:
+    """Return the ten most frequent words of the list; None if there is no long list."""
+    items = _ITEM.findall(messages[-1]["content"])
+    return ", ".join(word for word, _ in Counter(items).most_common(10)) if len(items) >= LIST else None

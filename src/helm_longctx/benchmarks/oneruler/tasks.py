@@ -17,7 +17,7 @@ from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.lengths import STANDARD, Axis
 from helm_longctx.tasks.task import Example, Settings, Task
@@ -88,9 +88,7 @@ def _task(
         chat=True,
         arguments=("seed", "count_with"),
         cut="nothing",
-        baseline=Baseline(
-            (lambda messages: find_numbers(messages) or constant) if name in NEEDLES else find_words, constant
-        ),
+        baseline=Baseline(find_numbers if name in NEEDLES else find_words, constant),
     )
 
 
@@ -120,6 +118,7 @@ ONERULER = Benchmark(
     description="Benchmarking multilingual long-context language models (arXiv 2503.01996)",
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
+    data={"https://github.com/mungg/OneRuler": Terms("MIT", "47 MB")},
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
     categories=tuple(map(_category, LANGUAGES)),
     metrics=(
