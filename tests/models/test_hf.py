@@ -177,8 +177,8 @@ def test_several_samples_and_threads(folder: Path) -> None:
         answers = list(pool.map(lambda p: ours.make_request(request(p, num_completions=2)), prompts))
     for prompt, answer in zip(prompts, answers, strict=True):
         first, second = answer.completions
-        assert first == second
-        assert first == client(folder, chunk_size=4).make_request(request(prompt)).completions[0]
+        assert first.text == second.text
+        assert first.text == client(folder, chunk_size=4).make_request(request(prompt)).completions[0].text
 
 
 @pytest.mark.parametrize(

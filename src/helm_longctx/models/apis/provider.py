@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 from helm_longctx._moved import current_name
 from helm_longctx.errors import bad_argument
-from helm_longctx.models.apis.caching import LongCache
 from helm_longctx.redaction.text import SecretFormat, register_format
 
 if TYPE_CHECKING:
     from helm_longctx.models.apis.batches import Service
+    from helm_longctx.models.apis.caching import LongCache
     from helm_longctx.models.apis.client import ProviderClient
 
 GROUP = "helm_longctx.providers"
