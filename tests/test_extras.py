@@ -25,6 +25,7 @@ from helm_longctx.judging.keys.client import UnavailableClient
 from helm_longctx.judging.keys.renewal import FixedKey, RenewingClient
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.tasks.registry import BENCHMARKS
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
 EXTRAS = {**extras.EXTRAS, **{name: (provider.package,) for name, provider in providers().items()}}
@@ -146,8 +147,9 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
 )
 def test_a_task_says_what_to_install(extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path) -> None:
     """A run of a task whose extra is missing ends in one line before the model is asked."""
+    data = DataRoot(build_lv_eval(tmp_path / "data"), mirror=True) if extra == "chinese" else mirror
     arguments = ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
-    done = run_without(extra, *arguments, folder=tmp_path, data=mirror)
+    done = run_without(extra, *arguments, folder=tmp_path, data=data)
     assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: --entry[0]: {missing(extra, task)}\n")
 
 

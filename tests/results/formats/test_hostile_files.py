@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +93,15 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
     "score that is no number": ("scores.csv", "score,entry\nnan,helmet_rag\n", "it must have a score from 0 to 1"),
 }
 
-ACCEPTED: dict[str, tuple[str, str | bytes]] = {
-    "a million columns": (SAMPLES, line(**dict.fromkeys(map(str, range(MANY)), 0))),
-    "a million fields": (SAMPLES, line(doc={"references": ["x"], **dict.fromkeys(map(str, range(MANY)), 0)})),
+ACCEPTED: dict[str, tuple[str, str | bytes | Callable[[], str]]] = {
+    "a million columns": (SAMPLES, lambda: line(**dict.fromkeys(map(str, range(MANY)), 0))),
+    "a million fields": (
+        SAMPLES,
+        lambda: line(doc={"references": ["x"], **dict.fromkeys(map(str, range(MANY)), 0)}),
+    ),
     "a table of a million columns": (
         "answers.csv",
-        f"answer,task,references,{','.join(map(str, range(MANY)))}\nx,nq,x\n",
+        lambda: f"answer,task,references,{','.join(map(str, range(MANY)))}\nx,nq,x\n",
     ),
     "lone surrogate": (SAMPLES, '{"doc": {"references": ["\\ud83d"], "id": "a"}, "resps": [["\\ud83d"]]}'),
     "NUL": (SAMPLES, '{"doc": {"references": ["\\u0000"], "id": "\\u0000"}, "resps": [["\\u0000"]]}'),
@@ -113,10 +116,12 @@ ACCEPTED: dict[str, tuple[str, str | bytes]] = {
 }
 
 
-def place(folder: Path, name: str, content: str | bytes) -> Path:
+def place(folder: Path, name: str, content: str | bytes | Callable[[], str]) -> Path:
     """Write the file into a folder of its own, and return its path."""
     path = folder / "a/b/model" / name
     path.parent.mkdir(parents=True)
+    if callable(content):  # a large file, which only its test makes
+        content = content()
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 

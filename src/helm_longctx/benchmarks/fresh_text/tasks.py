@@ -73,7 +73,7 @@ TASKS = (
         score=score_path,
         metrics=("found",),
         max_tokens=256,
-        baseline=Baseline("lookup", "1000000"),
+        baseline=Baseline("span", "1000000"),
     ),
     _task(
         "count",

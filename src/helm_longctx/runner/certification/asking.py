@@ -84,7 +84,7 @@ class CertificateRunner(LongContextRunner):
     @property
     def spent(self) -> float:
         """The dollars that this process has spent."""
-        return self._limit.spent
+        return self.limit.spent
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -108,14 +108,14 @@ class CertificateRunner(LongContextRunner):
             questions = [
                 each for place, block in enumerate(blocks) for each in self._make_questions(place, block, spool)
             ]
-            spending = Spending(self.model, self._limit)
+            spending = Spending(self.model, self.limit)
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
             try:
                 pending = [PendingRequest(each.request) for each in questions]
                 states: list[RequestState | None] = [*ask_all(pending, asking, self._parallelism)]
             except InputError as error:
-                if not self._limit.is_reached:
+                if not self.limit.is_reached:
                     raise
                 states = [asking.recall(each.request) for each in questions]
                 raise LimitReachedError(str(error), self._group(blocks, questions, states)) from error
