@@ -15,7 +15,7 @@ from helm_longctx.cli import doctor
 from helm_longctx.cli.main import BY_NAME, load_parser
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm.names import may_be_helms, read_helms_names
-from tests.e2e.commands import BIN
+from tests.e2e.commands import BIN, heed_signals
 from tests.support.commands import Command
 
 LIST_MODULES = """
@@ -113,7 +113,9 @@ main()
 def test_ctrl_c_during_an_import(module: str, tmp_path: Path) -> None:
     """Ctrl-C while a library is imported ends the command with status 130 and one line."""
     command = [sys.executable, "-c", SLOW, module]
-    process = subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_signals
+    )
     assert process.stdout
     assert process.stdout.readline() == "imports\n"
     process.send_signal(signal.SIGINT)

@@ -39,7 +39,9 @@ def test_models_of_today(tmp_path: Path) -> None:
         made = helm_run(tmp_path, *entries, *options, HELM_LONGCTX_WAIT="0.01")
     assert made.returncode == 1
     (line,) = (line for line in made.stderr.splitlines() if "1 of 4 runs were not made" in line)
-    assert "the model cannot be asked: unknown_model: status 404: The model `retired` does not exist" in line
+    assert "model=corp_retired: their errors are in the log" in line
+    (reason,) = (line for line in made.stderr.splitlines() if "the model cannot be asked" in line)
+    assert "unknown_model: status 404: The model `retired` does not exist" in reason
     calls = [call for call in server.calls if call.fault in (None, Fault.DECLINED)]
     by_model = {name: [call.fault for call in calls if call.body["model"] == name] for name in CLIENTS}
     assert by_model == {

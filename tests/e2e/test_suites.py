@@ -74,7 +74,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
         for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
             answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
     build_aa_lcr(root)
-    (questions,) = AA_LCR_BENCHMARK.tasks
+    questions = AA_LCR_BENCHMARK.tasks[0]
     for example in questions.load(questions, Settings(None), DataRoot(root, mirror=True)):
         answers[questions.prompt(example).user_turn] = example.references[0]
     tsort = ADA_LEVAL.task("textsort")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx import __version__
 from helm_longctx.errors import InputError
 from helm_longctx.results.formats.exporting import export_suite
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -40,8 +41,10 @@ def test_the_request_cache_has_the_answers() -> None:
     shutil.move(earlier, "earlier")
     run = make_run(Path.cwd(), ENTRY)
     assert (means(run), answers(run)) == (means(Path("earlier")), answers(Path("earlier")))
-    for name in ("prompts.json", "prompts.zst", "run_spec.json", "scenario.json"):
+    for name in ("prompts.json", "prompts.zst", "scenario.json"):
         assert (run / name).read_bytes() == Path("earlier", name).read_bytes()
+    spec, earlier_spec = ((folder / "run_spec.json").read_text() for folder in (run, Path("earlier")))
+    assert spec.replace(f'"package": "{__version__}"', '"package": "1.0.0rc1"') == earlier_spec
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,11 @@ def _names(entry: Entry) -> list[str]:
 
 
 def _choose(protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]) -> Result | None:
-    """Return the result of a task that fits an entry best; None if the task was not run."""
+    """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
     place = (entry.name, task, entry.settings.length)
     rows = [each for each in results if (each.entry, each.task, each.length) == place and _asks(each, entry)]
     return min(
-        (each for each in rows if each.has_score),
+        (each for each in rows if each.has_score and (protocol.metric or MAIN_METRIC) in each.statistics),
         key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
         default=None,
     )
@@ -251,8 +251,8 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     if not own.cut:
         return []
     by = own.best - own.interval.mean
-    ends = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
-    best = Interval(*ends, own.interval.n)
+    mean, low, high = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
+    best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
     if not is_crossed and _differs(own.interval, published) == _differs(best, published):
         return []

@@ -119,7 +119,7 @@ def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_pa
 def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the grammars RepoQA ends in an error before anything is sent, and the other tasks are loaded."""
     monkeypatch.setattr(environment, "is_installed", lambda module: not module.startswith("tree_sitter"))
-    with pytest.raises(InputError, match=r"the score of RepoQA needs tree_sitter.*helm-longctx\[code\]"):
+    with pytest.raises(InputError, match=r"repoqa needs tree_sitter.*helm-longctx\[code\]"):
         load(BENCHMARK.task("repoqa"), data)
     assert load(BENCHMARK.task("kv"), data)
 
