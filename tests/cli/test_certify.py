@@ -70,7 +70,7 @@ def test_the_limit_on_the_cost(command: Command) -> None:
     Path("prices.yaml").write_text("endpoint/simulated: {input: 10, output: 10}\n")
     with serve(SimulatedModel(honest, skill=1.0)) as (url, asked):
         options = ("certify", "--model-url", url, *OPTIONS, *SURE, "--prices", "prices.yaml")
-        assert command(*options, "--max-cost", "1") == 0
+        assert command(*options, "--max-cost", "1") == 0, command.err
         first = certificate()
         assert "It is open whether endpoint/simulated uses 2k." in command.out
         assert "HELM_LONGCTX_MAX_COST=1 allows" in first["stop"]

@@ -40,7 +40,7 @@ def test_models_of_today(tmp_path: Path) -> None:
     assert made.returncode == 1
     (line,) = (line for line in made.stderr.splitlines() if "1 of 4 runs were not made" in line)
     assert "model=corp_retired: their errors are in the log" in line
-    (reason,) = (line for line in made.stderr.splitlines() if "the model cannot be asked" in line)
+    (reason,) = (line for line in made.stdout.splitlines() if "the model cannot be asked" in line)
     assert "unknown_model: status 404: The model `retired` does not exist" in reason
     calls = [call for call in server.calls if call.fault in (None, Fault.DECLINED)]
     by_model = {name: [call.fault for call in calls if call.body["model"] == name] for name in CLIENTS}
