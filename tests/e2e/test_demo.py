@@ -77,7 +77,9 @@ def test_demo_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     demo.demo(Path("out"), Path("prod_env"), with_model=True)
     printed = capsys.readouterr().out
     assert "local/small reads about 3,000 tokens: 0.2 minutes with two processor cores." in printed
-    assert re.search(r"local/small on tasks of different\s+kinds\s*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † +│", printed)
+    assert re.search(
+        r"local/small on tasks of different\s+kinds\s*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † +│", printed
+    )
     assert re.search(r"Its 1 prompts have [\d,]+ tokens, of which 0 were .* seconds: \d+ tokens a second\.", printed)
     assert len(list((tmp_path / "out/runs/demo").glob("*model=local_small"))) == 1
 
