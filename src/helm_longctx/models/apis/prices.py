@@ -119,7 +119,8 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
     """
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over prices in the file.
-    own = {**_environment_prices(os.environ.get(PRICES)), **(own or {})}
+    path = os.environ.get(PRICES)
+    own = {**(_prices_in(os.path.abspath(path)) if path else {}), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
             return _user_prices(name, own[name])
@@ -146,8 +147,8 @@ def read_prices(path: Path) -> dict[str, Any]:
 
 
 @cache
-def _environment_prices(path: str | None) -> dict[str, Any]:
-    return read_prices(Path(path)) if path else {}
+def _prices_in(path: str) -> dict[str, Any]:
+    return read_prices(Path(path))
 
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
