@@ -17,6 +17,7 @@ from helm_longctx.results.boards import percent, read_suite
 from helm_longctx.results.comparison import THRESHOLDS, Contrast, Pairing, Standing, Table
 from helm_longctx.results.leaderboard.printing import SERVER
 from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.methods import Costs, Gain, find_gains
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -25,10 +26,14 @@ from helm_longctx.tasks.registry import BENCHMARKS
 def compare(
     suite: Suite,
     models: Annotated[
-        list[str] | None, typer.Argument(help="Two or more models of the suite, e.g. longctx/null.")
+        list[str] | None,
+        typer.Argument(help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"),
     ] = None,
     benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Compare each model's methods with its plain prompts instead.")
+    ] = False,
     instances: Annotated[int, typer.Option(min=0, help="Number of instances to list, largest differences first.")] = 10,
     address: Annotated[str, typer.Option(help="Address of helm-server, for links to its pages.")] = SERVER,
     json_path: JsonPath = None,
@@ -41,14 +46,18 @@ def compare(
     """
     check_folder("json", json_path)
     models = models or []
-    if len(set(models)) < 2 or len(set(models)) < len(models):
+    if not methods and (len(set(models)) < 2 or len(set(models)) < len(models)):
         raise InputError(f"compare: models={' '.join(models)!r} is invalid; give two or more different models")
     names = [each.name for each in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
-    boards = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    table = Table([board for board in boards if benchmark in (None, board.benchmark.name)], models, tokens)
+    every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
+    boards = [board for board in every if benchmark in (None, board.benchmark.name)]
+    if methods:
+        _compare_methods(find_gains(boards, models, tokens), json_path)
+        return
+    table = Table(boards, models, tokens)
     pairings = table.pairings()
     standings = table.standings(pairings)
     print(f"{len(table.items)} instances that all {len(models)} models answered")
@@ -63,6 +72,52 @@ def compare(
         _print_contrasts(contrasts)
     if json_path:
         json_path.write_bytes(orjson.dumps(_json(pairings, standings, contrasts), option=orjson.OPT_INDENT_2))
+
+
+def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
+    for model in dict.fromkeys(gain.model for gain in gains):
+        print_table(_gains(model, [gain for gain in gains if gain.model == model]))
+    if json_path:
+        rows = [{**asdict(each), "costs": _costs(each.costs), "plain": _costs(each.plain)} for each in gains]
+        json_path.write_bytes(orjson.dumps({"gains": rows}, option=orjson.OPT_INDENT_2))
+
+
+def _costs(costs: Costs) -> dict[str, Any]:
+    per_point = {name: getattr(costs, name) for name in ("tokens_per_point", "dollars_per_point")}
+    return {**asdict(costs), **per_point}
+
+
+def _gains(model: str, gains: Iterable[Gain]) -> Grid:
+    """Return a table with a row for each method, with the values of plain prompts on the same questions in brackets."""
+    grid = Grid(title=f"{model}: methods (in brackets: plain prompts on the same questions)", title_justify="left")
+    for name in (
+        *("method", "questions", "score %", "gain in % (95 %)", "adjusted p"),
+        *("tokens per question", "dollars per question", "tokens per point", "dollars per point"),
+    ):
+        grid.add_column(name, overflow="fold")
+    for each in gains:
+        effect, both = each.comparison.effect, (each.costs, each.plain)
+        grid.add_row(
+            each.method.removeprefix("method="),
+            str(each.costs.questions),
+            _pair(f"{percent(costs.score)}" for costs in both),
+            f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})",
+            _p_value(each.adjusted),
+            _pair(_amount(costs.tokens, ",.0f") for costs in both),
+            _pair(_amount(costs.dollars, ".4f") for costs in both),
+            _pair(_amount(costs.tokens_per_point, ",.0f") for costs in both),
+            _pair(_amount(costs.dollars_per_point, ".4f") for costs in both),
+        )
+    return grid
+
+
+def _pair(texts: Iterable[str]) -> str:
+    with_method, plain = texts
+    return f"{with_method} ({plain})"
+
+
+def _amount(value: float | None, form: str) -> str:
+    return "?" if value is None else f"{value:{form}}"
 
 
 def _p_value(value: float) -> str:
