@@ -84,13 +84,11 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
     for model in models:
         if model not in runs:
             choices = list_choices(model, runs) or "no model of the suite has both"
-            raise InputError(
-                f"compare: model={shorten(model)} has no runs with a method and with plain prompts; {choices}"
-            )
+            raise InputError(f"compare: model={shorten(model)} has no runs with and without a method; {choices}")
     if not runs:
         raise InputError(
-            "compare: --methods is given, but no model of the suite has runs with a method and with plain prompts; run"
-            " the same entry with and without method=…"
+            "compare: --methods is given, but no model of the suite has runs with and without a method; run the same"
+            " entries with method=retrieve, for example"
         )
     return [gain for model in models or runs for gain in _compare(boards, model, runs[model], length)]
 
