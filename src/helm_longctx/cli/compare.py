@@ -76,7 +76,9 @@ def compare(
 
 def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
     for model in dict.fromkeys(gain.model for gain in gains):
-        print_table(_gains(model, [gain for gain in gains if gain.model == model]))
+        of_model = [gain for gain in gains if gain.model == model]
+        print_table(_gains(of_model))
+        print_table(_prices(of_model))
     if json_path:
         rows = [{**asdict(each), "costs": _costs(each.costs), "plain": _costs(each.plain)} for each in gains]
         json_path.write_bytes(orjson.dumps({"gains": rows}, option=orjson.OPT_INDENT_2))
@@ -87,37 +89,48 @@ def _costs(costs: Costs) -> dict[str, Any]:
     return {**asdict(costs), **per_point}
 
 
-def _gains(model: str, gains: Iterable[Gain]) -> Grid:
-    """Return a table with a row for each method, with the values of plain prompts on the same questions in brackets."""
-    grid = Grid(title=f"{model}: methods (in brackets: plain prompts on the same questions)", title_justify="left")
-    for name in (
-        *("method", "questions", "score %", "gain in % (95 %)", "adjusted p"),
-        *("tokens per question", "dollars per question", "tokens per point", "dollars per point"),
-    ):
-        grid.add_column(name, overflow="fold")
+def _gains(gains: Sequence[Gain]) -> Grid:
+    """Return a table with a row for each method of a model, with the score of plain prompts in brackets."""
+    title = f"{gains[0].model}: methods (in brackets: plain prompts on the same questions)"
+    grid = _grid(title, ("method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"))
     for each in gains:
-        effect, both = each.comparison.effect, (each.costs, each.plain)
-        grid.add_row(
-            each.method.removeprefix("method="),
-            str(each.costs.questions),
-            _pair(f"{percent(costs.score)}" for costs in both),
-            f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})",
-            _p_value(each.adjusted),
-            _pair(_amount(costs.tokens, ",.0f") for costs in both),
-            _pair(_amount(costs.dollars, ".4f") for costs in both),
-            _pair(_amount(costs.tokens_per_point, ",.0f") for costs in both),
-            _pair(_amount(costs.dollars_per_point, ".4f") for costs in both),
-        )
+        effect = each.comparison.effect
+        interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+        score = f"{percent(each.costs.score)} ({percent(each.plain.score)})"
+        numbers = (_p_value(each.comparison.p_value), _p_value(each.adjusted))
+        grid.add_row(_name(each), str(each.costs.questions), score, interval, *numbers)
     return grid
 
 
-def _pair(texts: Iterable[str]) -> str:
-    with_method, plain = texts
-    return f"{with_method} ({plain})"
+def _prices(gains: Sequence[Gain]) -> Grid:
+    """Return a table of what a question and a point cost, with a row for each method of a model."""
+    names = ("tokens per question", "dollars per question", "tokens per point", "dollars per point")
+    grid = _grid(f"{gains[0].model}: costs of methods (in brackets: plain prompts)", ("method", *names))
+    for each in gains:
+        cells = [
+            f"{_amount(getattr(each.costs, field))} ({_amount(getattr(each.plain, field))})"
+            for field in ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+        ]
+        grid.add_row(_name(each), *cells)
+    return grid
 
 
-def _amount(value: float | None, form: str) -> str:
-    return "?" if value is None else f"{value:{form}}"
+def _grid(title: str, columns: Iterable[str]) -> Grid:
+    grid = Grid(title=title, title_justify="left")
+    for name in columns:
+        grid.add_column(name, overflow="fold")
+    return grid
+
+
+def _name(gain: Gain) -> str:
+    return gain.method.removeprefix("method=")
+
+
+def _amount(value: float | None) -> str:
+    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _p_value(value: float) -> str:
@@ -125,9 +138,8 @@ def _p_value(value: float) -> str:
 
 
 def _standings(standings: Sequence[Standing]) -> Grid:
-    grid = Grid(title="Ranking (rank with its 95 % interval)", title_justify="left")
-    for name in ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %"):
-        grid.add_column(name, overflow="fold")
+    columns = ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %")
+    grid = _grid("Ranking (rank with its 95 % interval)", columns)
     for row in standings:
         rank = f"{row.rank.rank:g} ({row.rank.low} to {row.rank.high})"
         middle = percent(row.interquartile_mean)
@@ -138,9 +150,7 @@ def _standings(standings: Sequence[Standing]) -> Grid:
 def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
     """Return a table of the mean difference between each row's and each column's model; `=` marks a tie."""
     found = {(each.one, each.other): each for each in pairings if each.by == "all"}
-    grid = Grid(title=f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)", title_justify="left")
-    for name in ("", *models):
-        grid.add_column(name, overflow="fold")
+    grid = _grid(f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)", ("", *models))
     for one in models:
         cells = []
         for other in models:
@@ -154,9 +164,8 @@ def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
 
 
 def _parts(pairings: Sequence[Pairing]) -> Grid:
-    grid = Grid(title=f"{pairings[0].one} minus {pairings[0].other}", title_justify="left")
-    for name in ("by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"):
-        grid.add_column(name, overflow="fold")
+    columns = ("by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties")
+    grid = _grid(f"{pairings[0].one} minus {pairings[0].other}", columns)
     for each in pairings:
         effect, found = each.comparison.effect, each.comparison
         interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
