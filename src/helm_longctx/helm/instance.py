@@ -11,7 +11,6 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.prompt import FollowUp, Prompt
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
-from helm_longctx.tasks.template import find_question
 
 
 def to_instance(
@@ -39,7 +38,7 @@ def to_instance(
         prefix_scored=task.prefix_scored,
         stop=stop_sequences(task, settings),
         thinking_tokens=settings.thinking_tokens,
-        question=find_question(example.fields),
+        question=example.question,
         depth=example.depth,
         input_tokens=example.input_tokens,
         counter=example.counter,

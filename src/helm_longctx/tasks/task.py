@@ -29,7 +29,7 @@ from helm_longctx.tasks.codec import Codec
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import Shape
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.template import QUESTIONS, Template
 
 StyleArgument = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current", "api"]
@@ -95,6 +95,11 @@ class Example:
     reserved: int = 0
     answer_tokens: int | None = None
     errata: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str | None:
+        """The question; None if there is none."""
+        return next((self.fields[name] for name in QUESTIONS if name in self.fields), None)
 
 
 @dataclass(frozen=True)

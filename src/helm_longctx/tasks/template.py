@@ -20,11 +20,6 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 """A doubled brace, or a name in braces."""
 
 
-def find_question(fields: Mapping[str, str]) -> str | None:
-    """Return the question among the fields of an example; None if there is none."""
-    return next((fields[name] for name in QUESTIONS if name in fields), None)
-
-
 def fill(template: str, fields: Mapping[str, object]) -> str:
     """Fill a template that was read from a file.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import CONTEXT, find_question
+from helm_longctx.tasks.template import CONTEXT
 
 GAP = "\n[...]\n"
 """The text between two chunks that are not neighbours."""
@@ -33,7 +33,7 @@ def ask(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with the best `chunks` chunks of at most `chunk_size` characters, in the text's order."""
     most, size = (settings.method_arguments[name] for name in METHOD.arguments)
     pieces = split(example.fields[CONTEXT], size)
-    places = find_best(pieces, find_question(example.fields) or "", most)
+    places = find_best(pieces, example.question or "", most)
     return replace(example, fields={**example.fields, CONTEXT: join(pieces, places)})
 
 
