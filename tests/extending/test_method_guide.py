@@ -38,7 +38,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_method_of_another_package(folder: Path) -> None:
     """The guide's command prints prompts of the method, its arguments are checked, and a run has its name and its row."""
-    (line,) = re.findall(r"^    (helm-longctx prompts .*method=question_first.*)$", GUIDE.text, re.MULTILINE)
+    (line,) = re.findall(r"`(helm-longctx prompts .*method=question_first.*?)`", GUIDE.text)
     assert ENTRY in line
     done = run(folder, *line.split())
     assert done.returncode == 0, done.stderr

@@ -56,8 +56,12 @@ def compare(
     boards = [board for board in every if benchmark in (None, board.benchmark.name)]
     if methods:
         _compare_methods(find_gains(boards, models, tokens), json_path)
-        return
-    table = Table(boards, models, tokens)
+    else:
+        _compare_models(Table(boards, models, tokens), instances, address.rstrip("/"), json_path)
+
+
+def _compare_models(table: Table, instances: int, address: str, json_path: Path | None) -> None:
+    models = table.models
     pairings = table.pairings()
     standings = table.standings(pairings)
     print(f"{len(table.items)} instances that all {len(models)} models answered")
@@ -67,7 +71,7 @@ def compare(
     print_table(_matrix(models, pairings))
     contrasts: list[Contrast] = []
     if len(models) == 2:
-        contrasts = table.contrasts(models[0], models[1], instances, address.rstrip("/"))
+        contrasts = table.contrasts(models[0], models[1], instances, address)
         print_table(_parts(pairings))
         _print_contrasts(contrasts)
     if json_path:
