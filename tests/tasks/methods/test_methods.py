@@ -18,6 +18,7 @@ from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
 from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2
+from tests.support.commands import Command
 
 KV = "helmet_recall:task=json_kv,length=8k,num_samples=2"
 
@@ -91,6 +92,20 @@ def test_official_reasoning(tmp_path: Path) -> None:
         assert (one.id, one.follow_up, one.references) == (other.id, other.follow_up, other.references)
         assert cot.tasks[0].budget(cot.settings, one) == method.tasks[0].budget(method.settings, other)
     assert cot.max_tokens == method.max_tokens == 1024
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+def test_both_prompts_are_printed(style: str, command: Command) -> None:
+    """`prompts` prints the first request, and the texts of the second one around the facts."""
+    assert command("prompts", KV, "--style", style) == 0
+    plain = command.rows
+    assert command("prompts", f"{KV},method=retrieve_reason", "--style", style) == 0
+    for before, after in zip(plain, command.rows, strict=True):
+        start, end = after["follow_up"]
+        assert before["prompt"].startswith(start)
+        assert before["prompt"].endswith(end)
+        assert after["prompt"].endswith(FACTS)
+        assert (after["max_tokens"], after["references"]) == (FACT_TOKENS, before["references"])
 
 
 @pytest.mark.parametrize(
