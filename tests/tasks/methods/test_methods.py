@@ -169,7 +169,7 @@ class Point:
 def test_methods_that_cannot_be_used_are_left_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A method that fails to load, is none, or has a name that is taken, is left out with a warning."""
+    """A method that fails to load, is none, or has a name or an argument that is taken, is left out with a warning."""
     mine = Method("mine", "Asks.", lambda task, settings, example: example)
     points = [
         Point("c", mine),
@@ -177,9 +177,10 @@ def test_methods_that_cannot_be_used_are_left_out(
         Point("a", ImportError("no such module")),
         Point("b", replace(mine, name="plain")),
         Point("e", 5),
+        Point("f", replace(mine, name="long", arguments={"length": 1})),
     ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     assert list(registry.load_methods()) == [*(method.name for method in registry._OURS), "mine"]
     assert [message.partition(" is left out: ")[0] for message in caplog.messages] == [
-        f"method {name}:METHOD" for name in "abde"
+        f"method {name}:METHOD" for name in "abdef"
     ]

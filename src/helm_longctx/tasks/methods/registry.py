@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -26,18 +26,22 @@ _log = logging.getLogger(__name__)
 def load_methods() -> dict[str, Method]:
     """Load all methods by name: ours, and then those of other packages.
 
-    A method of another package that cannot be loaded, or has the name of another one, is left out with a warning.
+    A method of another package is left out with a warning if it cannot be loaded, has the name of another one, or has
+    an argument of tasks, because entries without the method would then be refused.
     """
     found = {method.name: method for method in _OURS}
+    own = {each.name for each in fields(Settings)}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             method: Method = point.load()
-            is_taken = method.name in (PLAIN, *found)
+            taken = ({method.name} & {PLAIN, *found}) | (own & set(method.arguments))
         except Exception as error:  # another package may raise anything
             _log.warning("method %s is left out: %s: %s", point.value, type(error).__name__, error)
             continue
-        if is_taken:
-            _log.warning("method %s is left out: another one has its name", point.value)
+        if taken:
+            _log.warning(
+                "method %s is left out: %s is the name of something else", point.value, ", ".join(sorted(taken))
+            )
         else:
             found[method.name] = method
     return found
