@@ -28,6 +28,7 @@ from helm_longctx.tasks import registry
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.entry import Entry, allowed_arguments, parse_entry
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.methods import registry as methods
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import Sample
 
@@ -142,7 +143,7 @@ def _variables() -> Iterator[str]:
 
 
 def _extensions() -> Iterator[str]:
-    yield from (f"entry-point {group}" for group in (registry.GROUP, provider.GROUP))
+    yield from (f"entry-point {group}" for group in (registry.GROUP, methods.GROUP, provider.GROUP))
     for name in benchmark_interface.__all__:
         yield from _members(f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name))
     for kind in (provider.Provider, provider.HelmClient):

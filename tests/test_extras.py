@@ -143,10 +143,11 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
     [
         ("chinese", "lv_eval:dataset=cmrc_mixup,length=16k", "cmrc_mixup"),
         ("reranking", "helmet_rerank:length=8k", "msmarco"),
+        ("retrieval", "helmet_recall:task=json_kv,length=8k,method=retrieve", "method=retrieve"),
     ],
 )
 def test_a_task_says_what_to_install(extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path) -> None:
-    """A run of a task whose extra is missing ends in one line before the model is asked."""
+    """A run of a task or a method whose extra is missing ends in one line before the model is asked."""
     data = DataRoot(build_lv_eval(tmp_path / "data"), mirror=True) if extra == "chinese" else mirror
     arguments = ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
     done = run_without(extra, *arguments, folder=tmp_path, data=data)

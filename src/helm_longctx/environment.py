@@ -40,6 +40,7 @@ EXTRAS = {
     "report": ("vl_convert",),
     "prices": ("genai_prices",),
     "ray": ("ray",),
+    "retrieval": ("bm25s",),
 }
 """The modules of each extra in setup.cfg. Tasks name the extras that they need (`Task.extras`).
 

@@ -55,6 +55,37 @@ def test_two_models(command: Command, suite: Path) -> None:
     assert len(content["differences"]) == 2
 
 
+def test_methods(command: Command, suite: Path) -> None:
+    """`compare --methods` pairs each method with the plain prompts of its model, also where no costs are known."""
+    null, right = (suite / f"helmet_recall:task=json_kv,length=8k,model=longctx_{name}" for name in ("null", "lexical"))
+    for run, method in ((right, {"method": "retrieve", "chunks": "4"}), (null, {"method": "closed_book"})):
+        copy = suite / f"helmet_recall:task=json_kv,length=8k,method={method['method']},model=longctx_null"
+        shutil.copytree(run, copy)
+        spec = json.loads((copy / "run_spec.json").read_text())
+        spec["scenario_spec"]["args"] |= method
+        spec["adapter_spec"] |= {"model": MODELS[1], "model_deployment": MODELS[1]}
+        (copy / "run_spec.json").write_text(json.dumps(spec))
+    assert command("compare", "--methods", "--suite", "s", "--json", "out.json") == 0, command.err
+    assert "longctx/null: methods" in command.out
+    assert MODELS[0] not in command.out
+    gains = {each["method"]: each for each in json.loads(Path("out.json").read_text())["gains"]}
+    retrieve, closed = gains["method=retrieve chunks=4"], gains["method=closed_book"]
+    assert retrieve["comparison"]["effect"]["mean"] == 0.5
+    assert (retrieve["costs"]["score"], retrieve["plain"]["score"]) == (1.0, 0.5)
+    assert closed["comparison"]["effect"]["mean"] == 0.0
+    # Of two methods, the smaller p-value counts twice.
+    assert retrieve["adjusted"] == min(1.0, 2 * retrieve["comparison"]["p_value"])
+    assert {retrieve[part][name] for part in ("costs", "plain") for name in ("tokens", "dollars_per_point")} == {None}
+    assert command("compare", MODELS[2], "--methods", "--suite", "s") == 2
+    assert f"model='{MODELS[2]}' has no runs with and without a method; give {MODELS[1]}" in command.err
+
+
+def test_a_suite_without_methods(command: Command, suite: Path) -> None:
+    """`compare --methods` says what to run if no model has runs with and without a method."""
+    assert command("compare", "--methods", "--suite", "s") == 2
+    assert "no model of the suite has runs with and without a method; run the same entries with method=" in command.err
+
+
 def test_a_matrix(command: Command, suite: Path) -> None:
     """A matrix of three models marks ties as ties."""
     assert command("compare", *MODELS, "--suite", "s", "--benchmark", "helmet") == 0, command.err

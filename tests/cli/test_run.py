@@ -66,6 +66,19 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
     assert command.err.count("\n") == 1
 
 
+def test_a_dry_run_with_methods(command: Command) -> None:
+    """Arguments of all tasks can name a method with its own arguments, and a mistake is told with its place."""
+    content = "tasks: [helmet_recall:task=json_kv]\nlengths: [8k]\narguments:\n  num_samples: 2\n  method: retrieve\n  chunks: {}\n"
+    options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
+    assert command("run", str(write(content.format(3))), *options) == 0, command.err
+    name = "helmet_recall:task=json_kv,length=8k,num_samples=2,method=retrieve,chunks=3,model=longctx_lexical"
+    assert command.out.startswith(f"1 runs:\n  {name}\n")
+    assert command("run", str(write(content.format(0))), *options) == 2
+    assert "run.yaml:6: arguments.chunks: helmet_recall: chunks=0 is invalid; give a whole number from 1" in command.err
+    assert command("run", str(write(content.replace("  method: retrieve\n", "").format(3))), *options) == 2
+    assert "chunks=3 is an argument of method=retrieve; give both" in command.err
+
+
 def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
     """With `--retry-cut` or `retry_cut`, each entry has a second run, whose requests are known after the first one."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=2"

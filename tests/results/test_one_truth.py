@@ -39,6 +39,7 @@ ENTRIES = (
     "helmet_recall:length=8k",
     "helmet_recall:length=8k,num_samples=2",
     "helmet_recall:length=8k,retry_cut=4x",
+    "helmet_recall:length=8k,method=retrieve,chunks=4",
     "graphwalks:task=openai_parents,length=128k",
     "helmet_recall:task=json_kv,length=8k,num_samples=7",
     "helmet_rag:length=8k,context=none",
@@ -82,6 +83,9 @@ def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
 
 @example([("helmet_longqa:length=8k,judge=longctx/lexical", "a/weak", 3)], True)  # a column that names a judge
 @example([("helmet_recall:length=8k,retry_cut=4x", "a/weak", 6), ("helmet_recall:length=8k", "a/weak", 6)], False)
+@example(
+    [("helmet_recall:length=8k,method=retrieve,chunks=4", "a/weak", 6), ("helmet_recall:length=8k", "a/weak", 6)], False
+)
 @example([("graphwalks:task=openai_parents,length=128k", "a/strong", 8)], False)  # questions with known errors
 @example([("longbench_v2:mode=cot", "longctx/lexical", 1)], True)  # the only request fails
 @example(
@@ -205,8 +209,9 @@ def own_means(suite: Path) -> dict[Key, float]:
             if not all(metric in found for metric in task.headline):
                 continue
             score = fmean(fmean(found[metric]) for metric in task.headline)
-            times = arguments.get("retry_cut")
-            model = spec["adapter_spec"]["model"] + (f" (retry_cut={times})" if times else "")
+            given = ("method", "chunks", "retry_cut")
+            marks = " ".join(f"{name}={arguments[name]}" for name in given if name in arguments)
+            model = spec["adapter_spec"]["model"] + (f" ({marks})" if marks else "")
             place = (arguments.get("path", ""), name, model)
             other = "" if not judge or task.is_official(judge) else judge
             at = (label(arguments.get("length")), arguments.get("context", "full"))

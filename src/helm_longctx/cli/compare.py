@@ -17,6 +17,7 @@ from helm_longctx.results.boards import percent, read_suite
 from helm_longctx.results.comparison import THRESHOLDS, Contrast, Pairing, Standing, Table
 from helm_longctx.results.leaderboard.printing import SERVER
 from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.methods import Costs, Gain, find_gains
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -25,10 +26,14 @@ from helm_longctx.tasks.registry import BENCHMARKS
 def compare(
     suite: Suite,
     models: Annotated[
-        list[str] | None, typer.Argument(help="Two or more models of the suite, e.g. longctx/null.")
+        list[str] | None,
+        typer.Argument(help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"),
     ] = None,
     benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Compare each model's methods with its plain prompts instead.")
+    ] = False,
     instances: Annotated[int, typer.Option(min=0, help="Number of instances to list, largest differences first.")] = 10,
     address: Annotated[str, typer.Option(help="Address of helm-server, for links to its pages.")] = SERVER,
     json_path: JsonPath = None,
@@ -41,14 +46,22 @@ def compare(
     """
     check_folder("json", json_path)
     models = models or []
-    if len(set(models)) < 2 or len(set(models)) < len(models):
+    if not methods and (len(set(models)) < 2 or len(set(models)) < len(models)):
         raise InputError(f"compare: models={' '.join(models)!r} is invalid; give two or more different models")
     names = [each.name for each in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
-    boards = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    table = Table([board for board in boards if benchmark in (None, board.benchmark.name)], models, tokens)
+    every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
+    boards = [board for board in every if benchmark in (None, board.benchmark.name)]
+    if methods:
+        _compare_methods(find_gains(boards, models, tokens), json_path)
+    else:
+        _compare_models(Table(boards, models, tokens), instances, address.rstrip("/"), json_path)
+
+
+def _compare_models(table: Table, instances: int, address: str, json_path: Path | None) -> None:
+    models = table.models
     pairings = table.pairings()
     standings = table.standings(pairings)
     print(f"{len(table.items)} instances that all {len(models)} models answered")
@@ -58,11 +71,70 @@ def compare(
     print_table(_matrix(models, pairings))
     contrasts: list[Contrast] = []
     if len(models) == 2:
-        contrasts = table.contrasts(models[0], models[1], instances, address.rstrip("/"))
+        contrasts = table.contrasts(models[0], models[1], instances, address)
         print_table(_parts(pairings))
         _print_contrasts(contrasts)
     if json_path:
         json_path.write_bytes(orjson.dumps(_json(pairings, standings, contrasts), option=orjson.OPT_INDENT_2))
+
+
+def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
+    for model in dict.fromkeys(gain.model for gain in gains):
+        of_model = [gain for gain in gains if gain.model == model]
+        print_table(_gains(of_model))
+        print_table(_prices(of_model))
+    if json_path:
+        rows = [{**asdict(each), "costs": _costs(each.costs), "plain": _costs(each.plain)} for each in gains]
+        json_path.write_bytes(orjson.dumps({"gains": rows}, option=orjson.OPT_INDENT_2))
+
+
+def _costs(costs: Costs) -> dict[str, Any]:
+    per_point = {name: getattr(costs, name) for name in ("tokens_per_point", "dollars_per_point")}
+    return {**asdict(costs), **per_point}
+
+
+def _gains(gains: Sequence[Gain]) -> Grid:
+    """Return a table with a row for each method of a model, with the score of plain prompts in brackets."""
+    title = f"{gains[0].model}: methods (in brackets: plain prompts on the same questions)"
+    grid = _grid(title, ("method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"))
+    for each in gains:
+        effect = each.comparison.effect
+        interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+        score = f"{percent(each.costs.score)} ({percent(each.plain.score)})"
+        numbers = (_p_value(each.comparison.p_value), _p_value(each.adjusted))
+        grid.add_row(_name(each), str(each.costs.questions), score, interval, *numbers)
+    return grid
+
+
+def _prices(gains: Sequence[Gain]) -> Grid:
+    """Return a table of what a question and a point cost, with a row for each method of a model."""
+    names = ("tokens per question", "dollars per question", "tokens per point", "dollars per point")
+    grid = _grid(f"{gains[0].model}: costs of methods (in brackets: plain prompts)", ("method", *names))
+    for each in gains:
+        cells = [
+            f"{_amount(getattr(each.costs, field))} ({_amount(getattr(each.plain, field))})"
+            for field in ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+        ]
+        grid.add_row(_name(each), *cells)
+    return grid
+
+
+def _grid(title: str, columns: Iterable[str]) -> Grid:
+    grid = Grid(title=title, title_justify="left")
+    for name in columns:
+        grid.add_column(name, overflow="fold")
+    return grid
+
+
+def _name(gain: Gain) -> str:
+    return gain.method.removeprefix("method=")
+
+
+def _amount(value: float | None) -> str:
+    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _p_value(value: float) -> str:
@@ -70,9 +142,8 @@ def _p_value(value: float) -> str:
 
 
 def _standings(standings: Sequence[Standing]) -> Grid:
-    grid = Grid(title="Ranking (rank with its 95 % interval)", title_justify="left")
-    for name in ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %"):
-        grid.add_column(name, overflow="fold")
+    columns = ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %")
+    grid = _grid("Ranking (rank with its 95 % interval)", columns)
     for row in standings:
         rank = f"{row.rank.rank:g} ({row.rank.low} to {row.rank.high})"
         middle = percent(row.interquartile_mean)
@@ -83,9 +154,7 @@ def _standings(standings: Sequence[Standing]) -> Grid:
 def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
     """Return a table of the mean difference between each row's and each column's model; `=` marks a tie."""
     found = {(each.one, each.other): each for each in pairings if each.by == "all"}
-    grid = Grid(title=f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)", title_justify="left")
-    for name in ("", *models):
-        grid.add_column(name, overflow="fold")
+    grid = _grid(f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)", ("", *models))
     for one in models:
         cells = []
         for other in models:
@@ -99,9 +168,8 @@ def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
 
 
 def _parts(pairings: Sequence[Pairing]) -> Grid:
-    grid = Grid(title=f"{pairings[0].one} minus {pairings[0].other}", title_justify="left")
-    for name in ("by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"):
-        grid.add_column(name, overflow="fold")
+    columns = ("by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties")
+    grid = _grid(f"{pairings[0].one} minus {pairings[0].other}", columns)
     for each in pairings:
         effect, found = each.comparison.effect, each.comparison
         interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"

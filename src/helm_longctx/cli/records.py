@@ -21,7 +21,7 @@ from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import stop_sequences
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.prompt import Prompt, Style
+from helm_longctx.tasks.prompt import FollowUp, Prompt, Style
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Record, Scores, Task
 
@@ -34,7 +34,10 @@ def prompts(
     limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Print an entry's prompts in the official order, as JSON lines."""
+    """Print an entry's prompts in the official order, as JSON lines.
+
+    If there is a second request, `follow_up` has the texts of its prompt around the first answer.
+    """
     checked = parse_entry(BENCHMARKS, entry)
     if checked.settings.count_with:
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
@@ -55,6 +58,7 @@ def _prompt_lines(entry: Entry, style: Style | None, root: DataRoot) -> Iterator
                 "task": task.name,
                 **({"length": entry.label} if entry.label else {}),
                 **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), sent),
+                **({"follow_up": _second_prompt(example.follow_up, sent)} if example.follow_up else {}),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings, example),
                 "stop": list(stop_sequences(task, entry.settings)) if sent == "completion" else [],
@@ -84,6 +88,12 @@ def _prompt_fields(prompt: Prompt, style: Style) -> dict[str, Any]:
     """Return the prompt's text, and its messages if it is a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
     return {"prompt": prompt.text(style), **messages}
+
+
+def _second_prompt(follow_up: FollowUp, style: Style) -> list[str]:
+    """Return the texts of the second request around the first answer."""
+    *before, last = follow_up.parts
+    return [*before, last + (follow_up.ending if style == "completion" else "")]
 
 
 def score(

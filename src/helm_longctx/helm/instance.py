@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.prompt import Prompt
+from helm_longctx.tasks.prompt import FollowUp, Prompt
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
 
 
 def to_instance(
@@ -20,15 +21,16 @@ def to_instance(
     Args:
         run_max_tokens: the run's output budget, which the adapter spec also has.
     """
-    prompt = task.prompt(example, task.variant(settings).system)
+    prompt, is_plain = task.prompt(example, task.variant(settings).system), settings.method == PLAIN
     sample = Sample(
         source=example.source,
         max_tokens=task.budget(settings, example),
         run_max_tokens=run_max_tokens,
         chat=task.chat,
         cut=task.cut,
-        # With another axis the length counts words or output tokens, which limit no prompt.
-        length=settings.length if benchmark.axis and benchmark.axis.limits_prompt else None,
+        # With another axis the length counts words or output tokens, which limit no prompt. A method has budgets of its
+        # own, with which the length would cut the context of the same question more.
+        length=settings.length if benchmark.axis and benchmark.axis.limits_prompt and is_plain else None,
         context_span=prompt.context,
         reserved=example.reserved,
         separator=prompt.separator,
@@ -36,13 +38,13 @@ def to_instance(
         prefix_scored=task.prefix_scored,
         stop=stop_sequences(task, settings),
         thinking_tokens=settings.thinking_tokens,
-        question=_question(example),
+        question=example.question,
         depth=example.depth,
         input_tokens=example.input_tokens,
         counter=example.counter,
         record=dict(example.record),
         group=example.group,
-        follow_up=asdict(example.follow_up) if example.follow_up else None,
+        follow_up=_follow_up(example.follow_up) if example.follow_up else None,
         answer_tokens=example.answer_tokens,
         errata=example.errata or None,
     )
@@ -57,9 +59,9 @@ def to_instance(
     )
 
 
-def _question(example: Example) -> str | None:
-    # The names that the official templates give the question.
-    return next((example.fields[name] for name in ("question", "query", "input") if name in example.fields), None)
+def _follow_up(follow_up: FollowUp) -> dict[str, Any]:
+    # Without an ending, the data is that of earlier versions.
+    return {name: value for name, value in asdict(follow_up).items() if value != ""}
 
 
 def _input(prompt: Prompt) -> Input:

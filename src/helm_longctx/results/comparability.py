@@ -13,7 +13,7 @@ from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import digest_own_files
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import Settings, Task
+from helm_longctx.tasks.task import PLAIN, Settings, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -33,13 +33,13 @@ class Caveat(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
-            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `retry_cut` (cut answers were asked
-            for again with a larger budget), `judge` (not the official one), `judges` (several in the place of an
-            official one), `files` (the user's own files have changed since the run), `imported` (without its answers),
-            or the name of a statistic in `_SHARES`.
+            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
+            prompts), `retry_cut` (cut answers were asked for again with a larger budget), `judge` (not the official
+            one), `judges` (several in the place of an official one), `files` (the user's own files have changed since
+            the run), `imported` (without its answers), or the name of a statistic in `_SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
-        detail: for `length` its label, for `num_samples` the number and the official number, for `judge` and `judges`
-            the names, for `retry_cut` the factor, for `imported` the file, for a statistic its value.
+        detail: for `length` its label, for `num_samples` the number and the official number, for `method`, `judge` and
+            `judges` the names, for `retry_cut` the factor, for `imported` the file, for a statistic its value.
     """
 
     kind: str
@@ -63,6 +63,7 @@ class Caveat(NamedTuple):
             "length": f"{self.detail} is not a length of the benchmark",
             "subsampled": "instances drawn by -m",
             "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
+            "method": f"asked by the method {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
@@ -118,6 +119,7 @@ def find_outcome(
             num_samples=given.get("num_samples"),
             protocol=arguments.get("protocol", "paper"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
+            method=arguments.get("method", PLAIN),
         ),
         # A run has at most one annotator.
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
@@ -138,6 +140,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("subsampled", task.name)
     if times := outcome.settings.retry_cut:
         yield Caveat("retry_cut", task.name, f"{times}x")
+    if (method := outcome.settings.method) != PLAIN:
+        yield Caveat("method", task.name, method)
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:

@@ -311,6 +311,10 @@ class Table:
             for place in [*turns, *rest][:most]
         ]
 
+    def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
+        """Return the answers of a model to the instance at a place in `items`: its repeats."""
+        return self._rows[model][place]
+
     def _depth(self, place: int) -> int | None:
         depth = self._rows[self.models[0]][place][0].depth
         return None if depth is None else nearest_depth(depth)

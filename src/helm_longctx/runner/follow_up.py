@@ -21,7 +21,7 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request | None:
     """Return the second request with its whole prompt; None if there is none, or if the first one has no answer.
 
-    It has the style, the model and the parameters of the first request.
+    It has the style, the model, the parameters and the system message of the first request.
 
     Args:
         request: the first request.
@@ -30,10 +30,11 @@ def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request
     """
     if sample.follow_up is None or failure_of(first) is not None:
         return None
-    text = FollowUp(**sample.follow_up).prompt(first.completions[0].text)
+    text = FollowUp(**sample.follow_up).prompt(first.completions[0].text, sample.style)
     second = replace(request, max_tokens=_output_tokens(request, sample))
     if request.messages:
-        return replace(second, messages=[{"role": "user", "content": text}])
+        system = [message for message in request.messages if message["role"] == "system"]
+        return replace(second, messages=[*system, {"role": "user", "content": text}])
     return replace(second, prompt=text)
 
 

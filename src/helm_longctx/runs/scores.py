@@ -24,9 +24,10 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import folder_name
+from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
+from helm_longctx.tasks.task import MAIN_METRIC, PLAIN, TEXT_GROUP
 
 
 class InstanceScore(NamedTuple):
@@ -154,14 +155,39 @@ def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
 def shown_model(model: str, spec: Mapping[str, Any]) -> str:
     """Return the name of a model, or of its deployment, in results.
 
-    Where a run asks again for cut answers with a larger budget, the name says so. Its scores are then in rows of their
-    own everywhere, and are never mixed with scores of the published budget.
+    Where a run asks by a method, or asks again for cut answers with a larger budget, the name says so. Its scores are
+    then in rows of their own everywhere, and are never mixed with scores of the published prompts and budget.
 
     Args:
         spec: content of `run_spec.json`.
     """
-    times = spec["scenario_spec"].get("args", {}).get("retry_cut")
-    return f"{model} (retry_cut={times})" if times else model
+    marks = " ".join(filter(None, (find_method(spec), _mark("retry_cut", spec))))
+    return f"{model} ({marks})" if marks else model
+
+
+def find_method(spec: Mapping[str, Any]) -> str:
+    """Return the method of a run with its arguments, such as `method=retrieve chunks=4`; empty for plain prompts."""
+    if _arguments(spec).get("method", PLAIN) == PLAIN:
+        return ""
+    return " ".join(filter(None, (_mark(name, spec) for name in ("method", *METHOD_ARGUMENTS))))
+
+
+def without_method(model: str, spec: Mapping[str, Any]) -> str:
+    """Return the shown name that a run would have with plain prompts.
+
+    Args:
+        model: the shown name of the run's model.
+    """
+    method = find_method(spec)
+    return model.replace(f" ({method})", "").replace(f"({method} ", "(") if method else model
+
+
+def _mark(name: str, spec: Mapping[str, Any]) -> str:
+    return f"{name}={_arguments(spec)[name]}" if _arguments(spec).get(name) else ""
+
+
+def _arguments(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return spec["scenario_spec"].get("args", {})
 
 
 def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:

@@ -16,9 +16,10 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published, Terms
 from helm_longctx.tasks.errata import Erratum, read_errata
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
+from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape
-from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.task import Example, Reasoning, Record, Scores, Settings, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 __all__ = [
@@ -42,10 +43,12 @@ __all__ = [
     "JsonArray",
     "JsonLines",
     "Message",
+    "Method",
     "Metric",
     "PinnedFile",
     "Prompt",
     "Published",
+    "Reasoning",
     "Record",
     "Release",
     "ReleaseFile",

@@ -8,6 +8,7 @@ from typing import Any
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
+from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.task import Task
 
 ARGUMENTS = (
@@ -19,6 +20,8 @@ ARGUMENTS = (
     "protocol",
     "labels",
     "context",
+    "method",
+    *METHOD_ARGUMENTS,
     "thinking_tokens",
     "truncation",
     "judge",

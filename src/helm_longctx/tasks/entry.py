@@ -26,7 +26,12 @@ from helm_longctx.tasks.arguments import (
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import Context, Labels, Settings, StyleArgument, Task, Truncation
+from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS, METHODS, check_method, require_method
+from helm_longctx.tasks.task import PLAIN, Context, Labels, Settings, StyleArgument, Task, Truncation
+
+_OF_EVERY_TASK = frozenset(("context", "method"))
+"""Arguments that all tasks of an entry must take."""
 
 METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
@@ -95,8 +100,10 @@ class Entry:
 
     @property
     def max_tokens(self) -> int:
-        """The largest output budget of the tasks, tokens for thinking included."""
-        return max(task.budget(self.settings) for task in self.tasks)
+        """The largest output budget of the tasks and of the method, tokens for thinking included."""
+        method = METHODS.get(self.settings.method)
+        first = max(method.first_tokens(task) for task in self.tasks) if method else 0
+        return max(first + self.settings.thinking_tokens, *(task.budget(self.settings) for task in self.tasks))
 
     @property
     def counts_tokens(self) -> bool:
@@ -138,6 +145,7 @@ class Entry:
         Raises:
             InputError: they cannot, or an extra is missing.
         """
+        require_method(self.settings.method)
         for task in self.tasks:
             task.check_extras()
             if task.check_machine:
@@ -180,6 +188,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
     _check_arguments(benchmark, name, arguments, tasks)
+    method = check_method(benchmark, name, arguments, tasks)
     samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
     settings = Settings(
         length=length,
@@ -199,8 +208,15 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
         depth=read_number(name, "depth", arguments.get("depth"), 1, MOST_DEPTH),
         path=str(arguments["path"]) if "path" in arguments else None,
+        method=method.name if method else PLAIN,
+        method_arguments=_read_method_arguments(name, arguments, method),
     )
     return Entry(benchmark, name, tasks, settings, arguments)
+
+
+def _read_method_arguments(name: str, arguments: Mapping[str, Any], method: Method | None) -> dict[str, int]:
+    own = method.arguments if method else {}
+    return {key: read_number(name, key, arguments.get(key), 1) or default for key, default in own.items()}
 
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
@@ -255,14 +271,14 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
 
 
 def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...]) -> None:
-    """Check that the tasks take the arguments.
+    """Check that the tasks take the arguments. `check_method` checks those of methods.
 
     An argument is allowed if some tasks of a category take it, and then applies to these. But all tasks must take
-    `context`, because runs without context have their own run groups.
+    `context` and `method`.
     """
     allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
-        if key not in allowed:
+        if key not in (*allowed, "method", *METHOD_ARGUMENTS):
             # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
@@ -288,7 +304,10 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     some, every = (
         combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
     )
-    return [benchmark.task_argument, *(key for key in ARGUMENTS if key in (every if key == "context" else some))]
+    # The scores of other tasks of a category must not be mixed with those of tasks that take these arguments.
+    taken = some - (_OF_EVERY_TASK - every)
+    taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
+    return [benchmark.task_argument, *(key for key in ARGUMENTS if key in taken)]
 
 
 def _protocols(tasks: tuple[Task, ...]) -> tuple[str, ...]:

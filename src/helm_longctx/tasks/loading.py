@@ -10,6 +10,7 @@ from traceback import format_tb
 from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
+from helm_longctx.tasks.methods.registry import ask, require_method
 from helm_longctx.tasks.shapes import TEXT, TEXTS
 from helm_longctx.tasks.task import Example, Settings, Task
 
@@ -17,12 +18,19 @@ _log = logging.getLogger(__name__)
 
 
 def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load a task's examples in the official order and check each.
+    """Load a task's examples in the official order, check each, and ask it by the entry's method.
 
     Raises:
-        InputError: a file is malformed, has no row for the task, or has an id twice; or an extra is missing.
+        InputError: a file is malformed, has no row for the task, or has an id twice; the method cannot ask an example;
+            or an extra is missing.
     """
     task.check_extras()
+    require_method(settings.method)
+    for example in _load(task, settings, root):
+        yield ask(task, settings, example)
+
+
+def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     where = list_files(task, settings, root)
     ids: set[str] = set()
     try:

@@ -102,14 +102,17 @@ class FollowUp:
     Args:
         parts: the texts of the prompt; between each two of them is the first answer.
         max_tokens: the output budget of the second request, without tokens for thinking.
+        ending: the text with which the prompt ends as a completion; the answer prefix, for example.
     """
 
     parts: Sequence[str]
     max_tokens: int
+    ending: str = ""
 
-    def prompt(self, answer: str) -> str:
+    def prompt(self, answer: str, style: Style | None = "chat") -> str:
         """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
-        return remove_thinking(answer).strip().join(self.parts)
+        text = remove_thinking(answer).strip().join(self.parts)
+        return text + self.ending if style == "completion" else text
 
 
 THINKING_END = "</think>"

@@ -29,7 +29,7 @@ from helm_longctx.tasks.codec import Codec
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import Shape
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.template import QUESTIONS, Template
 
 StyleArgument = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current", "api"]
@@ -40,6 +40,9 @@ CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothi
 
 EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats", "retry_cut")
 """The run-entry arguments that every task takes."""
+
+PLAIN = "plain"
+"""The value of `method` that stands for the task's own prompts."""
 
 MAIN_METRIC = "longctx_score"
 """The name of every task's official headline metric in statistics, 0…1."""
@@ -93,6 +96,24 @@ class Example:
     answer_tokens: int | None = None
     errata: tuple[str, ...] = ()
 
+    @property
+    def question(self) -> str | None:
+        """The question; None if there is none."""
+        return next((self.fields[name] for name in QUESTIONS if name in self.fields), None)
+
+
+@dataclass(frozen=True)
+class Reasoning:
+    """How the official code asks for reasoning before the answer.
+
+    Args:
+        ask: returns an example with these prompts.
+        max_tokens: the output budget of the request for the reasoning.
+    """
+
+    ask: Callable[[Example], Example]
+    max_tokens: int
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -137,6 +158,8 @@ class Settings:
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None
+    method: str = PLAIN
+    method_arguments: Mapping[str, int] = field(default_factory=dict)
     counter: CountTokens | None = None
     codec: Codec | None = None
 
@@ -182,7 +205,8 @@ class Task:
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
             `context`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, and one with
-            several `variants` also takes `protocol`. Other arguments are refused.
+            several `variants` also takes `protocol`, and one with a context and a question also takes `method`. Other
+            arguments are refused.
         variants: the variant that each value of `protocol` selects.
         most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
@@ -202,6 +226,7 @@ class Task:
             `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
         extras: the extras of this package that the task needs, to be loaded or scored.
         baseline: how the baseline models answer the task; None if they do not.
+        reasoning: the official prompts for reasoning before the answer (`method=cot`); None if there are none.
     """
 
     name: str
@@ -239,6 +264,7 @@ class Task:
     check_machine: Callable[[], None] | None = None
     extras: tuple[str, ...] = ()
     baseline: Baseline | None = None
+    reasoning: Reasoning | None = None
 
     @property
     def argument(self) -> str:
@@ -289,6 +315,11 @@ class Task:
         return "context" in self.arguments
 
     @property
+    def has_question(self) -> bool:
+        """Whether the task has a context and a question about it, so that methods can ask it in another way."""
+        return self.template.has_question
+
+    @property
     def has_judge(self) -> bool:
         """Whether a judge decides a part of the score."""
         return self.official_judge is not None
@@ -305,7 +336,11 @@ class Task:
     def all_arguments(self) -> frozenset[str]:
         """All run-entry arguments that the task takes."""
         # A task with one variant has the same prompts under all protocols.
-        further = (["protocol"] if len(self.variants) > 1 else []) + (["judge"] if self.has_judge else [])
+        further = [
+            *(["protocol"] if len(self.variants) > 1 else []),
+            *(["judge"] if self.has_judge else []),
+            *(["method"] if self.has_question else []),
+        ]
         return frozenset((*EVERY_TASK, *self.arguments, *further))
 
     def variant(self, settings: Settings) -> Variant:

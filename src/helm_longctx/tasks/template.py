@@ -13,6 +13,9 @@ from helm_longctx.tasks.prompt import Prompt
 CONTEXT = "context"
 """The name of the field with the long text, the only one that may be cut."""
 
+QUESTIONS = ("question", "query", "input")
+"""The names that official templates give the question."""
+
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 """A doubled brace, or a name in braces."""
 
@@ -51,6 +54,11 @@ class Template:
     def names(self) -> frozenset[str]:
         """The names of the fields."""
         return frozenset(self._completion_parts[1])
+
+    @property
+    def has_question(self) -> bool:
+        """Whether there are places for a context and for a question about it."""
+        return CONTEXT in self.names and any(name in self.names for name in QUESTIONS)
 
     def render(self, fields: Mapping[str, str]) -> Prompt:
         """Make the prompt of an example from its fields."""

@@ -14,6 +14,7 @@ from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.batches import submission
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import Ledger
+from helm_longctx.tasks.methods.retrieve_reason import FACTS
 from tests.runner.making import make_run, means
 from tests.support.batches import ENTRY, PROTOCOLS, Folder, direct, register, stated
 from tests.support.servers import faults
@@ -270,3 +271,18 @@ def test_parameters_that_the_model_refuses(tmp_path: Path, server: BatchServer, 
     assert direct(folder, server) == []
     assert "temperature" not in json.dumps(state["result"])
     assert "max_tokens" in json.dumps(state["result"])
+
+
+def test_two_requests(folder: Folder, server: BatchServer) -> None:
+    """Of questions with two requests, the first ones are in the batch, and the run sends the second ones itself."""
+    entry = folder._entry.replace("helmet_recall:", "helmet_recall:task=json_kv,").replace(
+        "style", "method=retrieve_reason,style"
+    )
+    both = Folder(folder._folder, entry)
+    both.submit()
+    both.batches.collect()
+    assert [batch.total for batch in server.batches.values()] == [3]
+    run = both.make()
+    assert len(direct(both, server)) == 3
+    assert not any(FACTS in prompt for prompt in direct(both, server))
+    assert [len(state["result"]["completions"]) for state in stated(run)] == [2, 2, 2]

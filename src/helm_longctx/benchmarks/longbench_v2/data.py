@@ -53,11 +53,12 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
             source="hub",
             record={"difficulty": row["difficulty"], "length": row["length"]},
             group=f"{TEXT_GROUP}{digest(fields['context'])[:12]}",
-            follow_up=_follow_up(follow_up, fields) if follow_up else None,
+            follow_up=make_follow_up(follow_up, fields) if follow_up else None,
         )
 
 
-def _follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
+def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
+    """Return the second request of a question: the template with the first answer in the place of its reasoning."""
     # The official code replaces this placeholder last, so also in a question or a choice that contains it.
     prompt = template.format(**fields, reasoning=REASONING)
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
-from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load
+from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load, make_follow_up
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import Example, Reasoning, Task, Variant
 from helm_longctx.tasks.template import Template
 
 REASONING_TOKENS = 1024
@@ -49,6 +50,18 @@ def find_choice(messages: Sequence[Message]) -> str | None:
     return f"The correct answer is ({letter})"
 
 
+def ask_to_reason(example: Example) -> Example:
+    """Return a question with the prompts of `COT`: for reasoning, and for the answer from it."""
+    prompt = COT.prompt(example)
+    return replace(
+        example,
+        messages=prompt.messages,
+        context=prompt.context,
+        follow_up=make_follow_up(prompts.COT_ANSWER, example.fields),
+        max_tokens=REASONING_TOKENS,
+    )
+
+
 def _task(name: str, title: str, template: str, follow_up: str | None = None) -> Task:
     return Task(
         name=name,
@@ -69,8 +82,10 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
     )
 
 
-ZERO_SHOT = _task("0shot", "Zero-shot", prompts.ZERO_SHOT)
 COT = _task("cot", "With CoT", prompts.COT, prompts.COT_ANSWER)
+ZERO_SHOT = replace(
+    _task("0shot", "Zero-shot", prompts.ZERO_SHOT), reasoning=Reasoning(ask_to_reason, REASONING_TOKENS)
+)
 NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
 
 _CLASSES = tuple(name.removeprefix("accuracy_") for name in BY_CLASS)

@@ -18,6 +18,7 @@ from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.names import check_name
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import allowed_arguments, check_entry, split_entry
+from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.protocols import find_protocol
 from helm_longctx.tasks.registry import BENCHMARKS, OURS
 
@@ -160,9 +161,11 @@ def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple
 
 def _check_each(config: RunConfig, name: str, base: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Check each of a configuration's arguments with `base` alone, so that an error has the argument's place."""
+    # The arguments of a method are valid only beside it.
+    method = {"method": arguments["method"]} if "method" in arguments else {}
     for key in arguments.keys() & config.arguments.keys():
         with config.places.at(("arguments", key)):
-            _check(name, {**base, key: arguments[key]})
+            _check(name, {**base, **(method if key in METHOD_ARGUMENTS else {}), key: arguments[key]})
 
 
 def _check_use(config: RunConfig, tasks: list[tuple[str, Mapping[str, Any]]]) -> None:

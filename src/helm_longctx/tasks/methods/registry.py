@@ -1,0 +1,127 @@
+"""Finds the methods: those of this package, and those of other installed packages by their entry points."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.methods import closed_book, cot, retrieve, retrieve_reason
+from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
+
+GROUP = "helm_longctx.methods"
+"""The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""
+
+_OURS = tuple(module.METHOD for module in (retrieve, retrieve_reason, closed_book, cot))
+
+_log = logging.getLogger(__name__)
+
+
+def load_methods() -> dict[str, Method]:
+    """Load all methods by name: ours, and then those of other packages.
+
+    A method of another package is left out with a warning if it cannot be loaded, has the name of another one, or has
+    an argument of tasks, because entries without the method would then be refused.
+    """
+    found = {method.name: method for method in _OURS}
+    own = {each.name for each in fields(Settings)}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            method: Method = point.load()
+            taken = ({method.name} & {PLAIN, *found}) | (own & set(method.arguments))
+        except Exception as error:  # another package may raise anything
+            _log.warning("method %s is left out: %s: %s", point.value, type(error).__name__, error)
+            continue
+        if taken:
+            _log.warning(
+                "method %s is left out: %s is the name of something else", point.value, ", ".join(sorted(taken))
+            )
+        else:
+            found[method.name] = method
+    return found
+
+
+METHODS: Mapping[str, Method] = load_methods()
+
+METHOD_ARGUMENTS = tuple(dict.fromkeys(name for method in METHODS.values() for name in method.arguments))
+"""The run-entry arguments of methods."""
+
+
+def check_method(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: Sequence[Task]) -> Method | None:
+    """Return the method that a run entry names; None for the task's own prompts.
+
+    Args:
+        name: the entry's name.
+        arguments: the entry's arguments.
+
+    Raises:
+        InputError: there is no such method, it cannot ask a task, or an argument belongs to another method.
+    """
+    given = str(arguments.get("method", PLAIN))
+    if given not in (PLAIN, *METHODS):
+        raise bad_argument(name, "method", given, (PLAIN, *METHODS))
+    method = METHODS.get(given)
+    for key in METHOD_ARGUMENTS:
+        if key in arguments and not (method and key in method.arguments):
+            owners = " or ".join(f"method={each.name}" for each in METHODS.values() if key in each.arguments)
+            raise InputError(f"{name}: {key}={shorten(arguments[key])} is an argument of {owners}; give both")
+    if method is None:
+        return None
+    if arguments.get("context") == "none":
+        raise InputError(
+            f"{name}: method={method.name} and context=none exclude each other; method=closed_book also leaves out the"
+            " context"
+        )
+    if lacking := [task.argument for task in tasks if not method.can_ask(task)]:
+        raise _cannot_ask(benchmark, name, method, lacking)
+    return method
+
+
+def _cannot_ask(benchmark: Benchmark, name: str, method: Method, lacking: Sequence[str]) -> InputError:
+    # The registry of benchmarks imports all of them, and they are needed only here.
+    from helm_longctx.tasks.registry import BENCHMARKS
+
+    able = [
+        f"{benchmark.task_argument}={task.argument}"
+        for task in (*benchmark.entries[name].tasks, *benchmark.entries[name].variants)
+        if method.can_ask(task)
+    ]
+    others = [each.name for each in BENCHMARKS if any(map(method.can_ask, each.tasks))]
+    choices = list_choices("", able) if able else f"benchmarks that have them: {', '.join(others)}"
+    return InputError(
+        f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]}, because it needs"
+        f" {method.needs or 'a context and a question'}; {choices}"
+    )
+
+
+def require_method(method: str) -> None:
+    """Check that the extra that a method needs is installed.
+
+    Raises:
+        InputError: it is not. The message says how to install it.
+    """
+    if method in METHODS and (extra := METHODS[method].extra):
+        require(extra, f"method={method}")
+
+
+def ask(task: Task, settings: Settings, example: Example) -> Example:
+    """Return the example that is sent by the entry's method.
+
+    Raises:
+        InputError: the example has messages of its own, so it has no context that is known.
+    """
+    method = METHODS.get(settings.method)
+    if method is None:
+        return example
+    if example.messages:
+        raise InputError(
+            f"{task.name}: {example.id} has messages, but method={method.name} needs a context and a question"
+        )
+    # Another prompt has another number of tokens.
+    return replace(method.ask(task, settings, example), input_tokens=None, counter=None)
