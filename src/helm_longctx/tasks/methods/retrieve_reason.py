@@ -1,7 +1,7 @@
 """The method `retrieve_reason`: the model first writes the facts with their places, then answers from these alone.
 
 The two requests are those of ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both; here
-the model is only asked. No code was published with the paper, so the wording of the first request is ours. The second
+the model is only asked. We found no published code, so the wording of the first request is ours. The second
 one is the task's own prompt, with the facts in the place of the context.
 """
 
