@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
@@ -147,8 +147,9 @@ class Protocol:
         ]
 
 
+@cache
 def read_protocols(package: str, published: Callable[[], tuple[Published, ...]] = tuple) -> tuple[Protocol, ...]:
-    """Read the file of a benchmark's package, in the order of the file.
+    """Read the file of a benchmark's package, in the order of the file. A process reads it once, because that takes long.
 
     Args:
         published: the benchmark's published results, for families whose key `table` names a category of them.
