@@ -192,7 +192,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
         yield (
             None,
             f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}; use the client"
-            " helm_longctx.models.apis.AnthropicClient, or install the version that HELM allows: pip install 'crfm-helm[anthropic]'",
+            " helm_longctx.models.apis.AnthropicClient, or install what HELM allows: pip install 'crfm-helm[anthropic]'",
         )
 
 
