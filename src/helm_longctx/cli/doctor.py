@@ -191,8 +191,9 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     if names and not version.startswith("0."):
         yield (
             None,
-            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}; use the client"
-            " helm_longctx.models.apis.AnthropicClient, or install what HELM allows: pip install 'crfm-helm[anthropic]'",
+            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}; use"
+            " the client helm_longctx.models.apis.AnthropicClient, or"
+            " install what HELM allows: pip install 'crfm-helm[anthropic]'",
         )
 
 
