@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.environment import page_address
 from tests.extending.guide import Guide, copy_repository, run_in_copy
 
 GUIDE = Guide("adding-a-benchmark.md")
@@ -23,6 +24,7 @@ GENERATED = {
     "docs/index.md": "[Mystery](../src/helm_longctx/benchmarks/mystery/README.md)",
     "docs/reference/tasks.md": "| `mystery` | `whodunit` | 4k, 8k | 100 | 10 | accuracy |  |",
     "docs/reference/metrics.md": "| `accuracy` | Whether the letter is the right one. | 0 to 1, higher is better | all |",
+    "docs/reference/data.md": "| <https://huggingface.co/datasets/example-org/mystery> | ",
     "NOTICE": f"{SOURCE}/__init__.py\n  Mystery, https://huggingface.co/datasets/example-org/mystery, version 1.0",
     "CITATION.cff": '  - type: data\n    title: "Mystery"\n',
     "src/core_evals/helm_longctx/framework.yml": "- name: mystery\n  description: 'Mystery: whodunit'\n",
@@ -65,7 +67,7 @@ def test_only_generated_lists_change(before_and_after: tuple[dict[str, str], dic
 
 
 def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
-    """`list` shows its README, `confs` writes its files, and a run of it has a score."""
+    """`list` shows the address of its page, `confs` writes its files, and a run of it has a score."""
     data = tmp_path / "data"
     run_in_copy(
         copy,
@@ -74,7 +76,7 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
         f"from tests.benchmarks.mystery.fabricate import *; import pathlib; build_mystery(pathlib.Path({str(data)!r}))",
     )
     listed = run_in_copy(copy, "helm-longctx", "list", COLUMNS="200")
-    assert "helm_longctx/benchmarks/mystery/README.md" in listed
+    assert page_address("mystery") in listed
     assert f"{tmp_path}/confs/mystery_8k.conf" in run_in_copy(copy, "helm-longctx", "confs", f"{tmp_path}/confs")
     options = ("--suite", "s", "-m", "9", "-o", f"{tmp_path}/out", "--models-to-run", "longctx/null")
     ours = ("--runner-class-name", "helm_longctx.runner.LongContextRunner")
