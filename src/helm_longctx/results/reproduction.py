@@ -251,8 +251,8 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     if not own.cut:
         return []
     by = own.best - own.interval.mean
-    ends = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
-    best = Interval(*ends, own.interval.n)
+    mean, low, high = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
+    best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
     if not is_crossed and _differs(own.interval, published) == _differs(best, published):
         return []
