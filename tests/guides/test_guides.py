@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md"}
 """Pages that tests/extending follows."""
 
-NEEDS = ("a key", "a cluster", "a GPU", "the network")
+NEEDS = ("a key", "a cluster", "a GPU", "a container engine", "the network")
 """What a command may need that tests do not have."""
 
 WORDS = str(resources.files("helm_longctx") / "models/baselines/words")
