@@ -86,7 +86,7 @@ lock:
 	$(PYTHON) .ci/lock.py $(foreach name,$(or $(PYTHONS),python3.10 python3.11 python3.12 python3.13),$(shell .ci/find-python $(name)))
 
 # The linters read only these files: a clone can also have what a user's runs write, in folders of any name.
-CODE := .ci bench docs src tests
+CODE := .ci bench docs setup.py src tests
 PAGES := CHANGELOG.md CONTRIBUTING.md README.md SECURITY.md docs src/helm_longctx/benchmarks
 
 lint: $(VENV)/installed-dev

@@ -177,6 +177,28 @@ def test_pages_that_errors_name_exist() -> None:
     assert page_address("judges#keys") == f"{DOCUMENTATION}judges/#keys"
 
 
+def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
+    """The description in the metadata has no relative link, and its links into the repository lead to files at the tag."""
+    names = "setup.py setup.cfg pyproject.toml README.md LICENSE NOTICE src/helm_longctx/_version.py"
+    for path in names.split():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
+    (tmp_path / "metadata").mkdir()
+    build = "from setuptools.build_meta import prepare_metadata_for_build_wheel as make; make('metadata')"
+    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (metadata,) = tmp_path.glob("metadata/*/METADATA")
+    header, _, text = metadata.read_text(encoding="utf-8").partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in header
+    targets = re.findall(r"\]\(\s*<?([^)\s>]+)", text)
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    inside = re.compile(rf"{re.escape(setup()['metadata']['url'])}/(?:blob|raw)/v{re.escape(VERSION)}/([^#]+)")
+    paths = [found[1] for found in map(inside.match, targets) if found]
+    relative = re.findall(r"\]\((?!https?://|#)[^)]+\)", read("README.md"))
+    assert len(paths) == len(relative) > 30
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
 def test_zenodo_has_the_citation() -> None:
     """What Zenodo stores agrees with CITATION.cff, and both name the version's license and authors."""
     zenodo, citation = json.loads(read(".zenodo.json")), yaml.safe_load(read("CITATION.cff"))

@@ -129,6 +129,34 @@ def test_no_server(command: Command) -> None:
     assert not Path("prod_env").exists()
 
 
+@pytest.mark.parametrize(
+    ("version", "client", "is_noted"),
+    [
+        ("2.12.0", "helm.clients.anthropic_client.AnthropicMessagesClient", True),
+        ("0.125.0", "helm.clients.anthropic_client.AnthropicMessagesClient", False),
+        ("2.12.0", "helm_longctx.models.apis.AnthropicClient", False),
+    ],
+)
+def test_doctor_notes_helms_client_for_anthropic(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, client: str, is_noted: bool
+) -> None:
+    """A deployment with HELM's client for Anthropic gets a note if the installed package is too new for that client."""
+    installed = tmp_path / f"anthropic-{version}.dist-info/METADATA"
+    installed.parent.mkdir()
+    installed.write_text(f"Metadata-Version: 2.1\nName: anthropic\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("prod_env").mkdir()
+    Path("prod_env/model_deployments.yaml").write_text(
+        "model_deployments:\n- name: doctor/claude\n  model_name: anthropic/claude-2.1\n  tokenizer_name: anthropic/claude\n"
+        f"  max_sequence_length: 1000\n  client_spec: {{class_name: {client}}}\n"
+    )
+    assert command("doctor", "--no-run", "--no-network") == 0
+    told = [line for line in command.out.splitlines() if "doctor/claude" in line]
+    assert [line.startswith("note    configuration: doctor/claude: HELM's own client cannot") for line in told] == (
+        [True] * is_noted
+    )
+
+
 def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The doctor reports a model that the provider does not have as broken, and one that cannot be checked as a note."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -13,20 +13,24 @@ from unittest import mock
 
 import pytest
 
+import helm_longctx.plugin  # noqa: F401  # registers the tokenizer that counts words
 from helm_longctx.benchmarks.mrcr import data
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, PATH
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.protocols import find_protocol
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import Settings
+from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 from tests.benchmarks.graphwalks.fabricate import build_graphwalks
 from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.benchmarks.mrcr_v2.fabricate import build_mrcr_v2
+from tests.benchmarks.ruler.fabricate import build_sources
 from tests.support.commands import Command
+from tests.support.fabricate import build_mirror
 from tests.support.fabricate_words import write
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
@@ -39,7 +43,8 @@ RIGHT = dict(zip(LENGTHS, (4, 3, 3, 2, 2, 1, 1, 0), strict=True))
 SHORT = ("8k", "16k", "32k", "64k", "128k")
 """The lengths that have rows of all needles; the others have rows of 8 needles."""
 
-WRONG = "I do not know."
+WRONG = "Unknown."
+"""A wrong answer that shares no word with an answer."""
 
 
 def conversation(needles: int, length: str, number: int) -> dict[str, object]:
@@ -72,7 +77,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     places = [(needles, length) for needles in NEEDLES for length in LENGTHS if needles == 8 or length in SHORT]
     write(folder / PATH, [conversation(*place, number) for place in places for number in range(ROWS)])
-    for build in (build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr):
+    for build in (
+        build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr, build_mirror, build_sources,
+    ):  # fmt: skip
         build(folder)
     return folder
 
@@ -85,33 +92,47 @@ def data_of_the_mirror(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield
 
 
-def answers(root: Path, protocol: str, right: Mapping[str, int] | int) -> dict[str, str]:
-    """Return the right answers to the first questions of each of a protocol's entries, by the end of the prompt."""
+def answers(
+    root: Path, protocol: str, right: Mapping[str, int] | int, arguments: str = "", uneven: bool = False
+) -> dict[str, str]:
+    """Return the right answers to the first questions of each of a protocol's entries, by the prompt.
+
+    Args:
+        arguments: further arguments of the entries, such as `num_samples=4`.
+        uneven: whether one question more is answered of each next task, up to three more, so that the scores differ.
+    """
     benchmark, found = find_protocol(protocol, BENCHMARKS)
+    mirror = DataRoot(root, mirror=True)
     known = {}
-    for entry in (parse_entry([benchmark], text) for text in found.entries):
-        for task in entry.tasks:
-            examples = list(load_examples(task, entry.settings, DataRoot(root, mirror=True)))
-            count = right if isinstance(right, int) else right[entry.label]
-            for example in examples[:count]:
+    for entry in (parse_entry([benchmark], ",".join(filter(None, [text, arguments]))) for text in found.entries):
+        settings = settings_with_tokenizer(entry, mirror)
+        count = right if isinstance(right, int) else right[entry.label]
+        for number, task in enumerate(entry.tasks):
+            examples = list(load_examples(task, settings, mirror))
+            for example in examples[: count + uneven * (number % 4)]:
                 prompt = task.prompt(example).messages[-1]["content"]
-                known[prompt] = answer_of(benchmark.name, example.references)
+                known[prompt] = answer_of(task.name if benchmark.name == "helmet" else benchmark.name, example)
     return known
 
 
-def answer_of(benchmark: str, references: Sequence[str]) -> str:
-    """Return an answer that is right."""
-    if benchmark == "graphwalks":
+def answer_of(name: str, example: Example) -> str:
+    """Return an answer of a benchmark or of HELMET's task that is right."""
+    references = example.references
+    if name == "graphwalks":
         return f"Final Answer: [{', '.join(references)}]"
-    return f"The correct answer is ({references[0]})" if benchmark == "longbench_v2" else references[0]
+    if name == "longbench_v2":
+        return f"The correct answer is ({references[0]})"
+    # RULER and HELMET's tasks like RULER's ask for all answers, other tasks accept each of them.
+    return ", ".join(references) if name.startswith("ruler") else references[0]
 
 
 @contextmanager
-def oracle(known: Mapping[str, str], wrong: str = WRONG) -> Iterator[Server]:
+def oracle(known: Mapping[str, str]) -> Iterator[Server]:
     """Run a server that knows some answers."""
 
     def answer(prompt: str) -> str:
-        return next((text for question, text in known.items() if prompt.endswith(question)), wrong)
+        # A completion has the start of the answer behind the question.
+        return next((text for question, text in known.items() if question in prompt), WRONG)
 
     with serve(answer, models={"tiny": Model()}) as server:
         yield server
@@ -237,13 +258,55 @@ def settings(root: Path) -> tuple[Settings, DataRoot]:
     return Settings(None), DataRoot(root, mirror=True)
 
 
-def test_means_over_tasks(command: Command, root: Path) -> None:
-    """LV-Eval's score is the unweighted mean over its 11 data sets, as the authors' table has it."""
-    protocol = "lv-eval 16k"
-    with oracle({}, wrong="") as server:
-        run(command, protocol, server)
-    assert score_of(command.out)[0] == 0.0
+def judge_reply(prompt: str) -> str:
+    """Return full marks for a right answer, in the form for answers or for summaries, and none for another."""
+    points = len(re.findall(r"^\d+\. ", prompt, re.MULTILINE))
+    marks = {"fluency": 1, "correctness": 3, "recall": points, "precision": 1, "sentence_count": 1}
+    return json.dumps({name: 0 if WRONG in prompt else value for name, value in marks.items()})
+
+
+@pytest.mark.parametrize(
+    ("protocols", "argument", "expected"),
+    [
+        # One, two, three or four of four questions are right; the number is the mean over tasks, whatever their sizes.
+        (["ruler 4k", "jamba ruler 4k", "qwen ruler 4k"], "count_with=longctx/words", 31 / 52),
+        (["lv-eval 16k"], "", 26 / 44),
+        (["helmet recall 8k"], "", 10 / 16),
+        # Questions stand at six depths, and HotpotQA's at three.
+        (["helmet rag 8k"], "", (1 / 24 + 2 / 24 + 3 / 12 + 4 / 24) / 4),
+        (["helmet icl 8k"], "", 11 / 20),
+        (["helmet rerank 8k"], "", 1 / 12),
+        (["helmet longqa 8k"], "", (1 / 4 + 2 / 4 + 3 / 4) / 3),
+        (["helmet summ 8k"], "", (1 / 4 + 2 / 4) / 2),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_means_over_tasks(command: Command, root: Path, protocols: list[str], argument: str, expected: float) -> None:
+    """RULER's, LV-Eval's and HELMET's numbers are unweighted means over tasks, which are printed to the digit."""
+    arguments = ["num_samples=4", *filter(None, [argument])]
+    known = answers(root, protocols[0], 1, ",".join(arguments), uneven=True)
+    with oracle(known) as server, serve(judge_reply, models={"tiny": Model()}) as judge:
+        text = "\n".join(f"  {each.replace('=', ': ')}" for each in arguments)
+        Path("run.yaml").write_text(
+            f"suite: s\nprotocols: [{protocols[0]}]\narguments:\n{text}\n"
+            f"models: [{{name: endpoint/tiny, model: tiny, url: '{server.address}'}}]\n"
+            f"judge: {{judges: [{{name: judge/tiny, url: '{judge.address}'}}]}}\n"
+        )
+        assert command("run", "run.yaml", "--quiet") == 0, command.err
+    assert score_of(command.out)[0] == round(100 * expected, 2)
+    for other in protocols[1:]:
+        compare(command, other)
+        assert score_of(command.out)[0] == round(100 * expected, 2)
     assert "Not comparable" in command.out
+
+
+def test_scores_of_another_kind_of_judge_are_no_numbers_of_a_protocol(command: Command, root: Path) -> None:
+    """HELMET's citations have no score without its NLI model, and the error names the judge that is missing."""
+    with oracle({}) as server:
+        options = ["--model-url", server.address, "--model-name", "tiny", "--argument", "num_samples=1", "--quiet"]
+        assert command("reproduce", "helmet cite 8k", *options) == 2
+    told = "it needs scores of helmet_cite:length=8k, judged by google/t5_xxl_true_nli_mixture"
+    assert told in command.err
 
 
 def test_a_yaml_file_and_a_dry_run(command: Command, root: Path) -> None:

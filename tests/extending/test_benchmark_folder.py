@@ -22,9 +22,9 @@ GENERATED = {
     "README.md": "| [Mystery](src/helm_longctx/benchmarks/mystery/README.md): who did it? One multiple-choice task on stories"
     " | `mystery` | 4k to 8k tokens |",
     "docs/index.md": "[Mystery](../src/helm_longctx/benchmarks/mystery/README.md)",
-    "docs/reference/data.md": "## Mystery",
     "docs/reference/tasks.md": "| `mystery` | `whodunit` | 4k, 8k | 100 | 10 | accuracy |  |",
     "docs/reference/metrics.md": "| `accuracy` | Whether the letter is the right one. | 0 to 1, higher is better | all |",
+    "docs/reference/data.md": "| <https://huggingface.co/datasets/example-org/mystery> | ",
     "NOTICE": f"{SOURCE}/__init__.py\n  Mystery, https://huggingface.co/datasets/example-org/mystery, version 1.0",
     "CITATION.cff": '  - type: data\n    title: "Mystery"\n',
     "src/core_evals/helm_longctx/framework.yml": "- name: mystery\n  description: 'Mystery: whodunit'\n",

@@ -146,11 +146,12 @@ def test_every_published_number(name: str) -> None:
 
 @pytest.mark.parametrize(("benchmark", "protocol"), PROTOCOLS, ids=[protocol.name for _, protocol in PROTOCOLS])
 def test_every_protocol_can_be_run(benchmark: object, protocol: Protocol) -> None:
-    """Each run entry is valid, each row has a source with title, page and date, and each value is a percentage."""
+    """Each run entry is valid, a judge is the task's official one, each row has a source, and each value is a percentage."""
     for text in protocol.run_entries:
         entry = parse_entry(BENCHMARKS, HELMS_OWN.sub("", text).rstrip(":"))
         assert entry.benchmark is benchmark
         assert not protocol.metric or all(protocol.metric in task.metrics for task in entry.tasks)
+        assert {task.official_judge for task in entry.tasks} - {None} <= {protocol.judge}
     for row in protocol.rows:
         assert 0 <= row.value <= 100
         assert row.confidence in ("H", "M")

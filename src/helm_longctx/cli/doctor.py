@@ -45,6 +45,8 @@ Finding = tuple[bool | None, str]
 
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
+_HELMS_ANTHROPIC_CLIENTS = "helm.clients.anthropic_client."
+
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
 _WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
@@ -168,6 +170,31 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
     yield True, f"in {local_path}: {', '.join(files) or 'none'}"
+    yield from _helms_clients(local_path)
+
+
+def _helms_clients(local_path: Path) -> Iterator[Finding]:
+    """Note the deployments of `local_path` with a client of HELM's that fails with the installed version of anthropic.
+
+    Since version 1 that package takes no temperature, which HELM's clients always give it.
+    """
+    from helm.benchmark.model_deployment_registry import get_model_deployment
+
+    from helm_longctx.models.endpoints.availability import read_names
+
+    try:
+        version = metadata.version("anthropic")
+    except metadata.PackageNotFoundError:
+        return
+    clients = {name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)}
+    names = [name for name, client in clients.items() if client.startswith(_HELMS_ANTHROPIC_CLIENTS)]
+    if names and not version.startswith("0."):
+        yield (
+            None,
+            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}; use"
+            " the client helm_longctx.models.apis.AnthropicClient, or"
+            " install what HELM allows: pip install 'crfm-helm[anthropic]'",
+        )
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:

@@ -73,7 +73,8 @@ def print_comparisons(
         ]
         if not found:
             runs = ", ".join(protocol.run_entries)
-            raise InputError(f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}")
+            by = f", judged by {protocol.judge}" if protocol.judge else ""
+            raise InputError(f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}")
         print_table(_table(protocol, found))
         for own in found:
             for line in _sentences(own, protocol, published):

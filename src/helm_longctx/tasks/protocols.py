@@ -149,7 +149,7 @@ class Protocol:
 
 @cache
 def read_protocols(package: str, published: Callable[[], tuple[Published, ...]] = tuple) -> tuple[Protocol, ...]:
-    """Read the file of a benchmark's package, in the order of the file.
+    """Read the file of a benchmark's package, in the order of the file. A process reads it once, because it is long.
 
     Args:
         published: the benchmark's published results, for families whose key `table` names a category of them.

@@ -30,7 +30,10 @@ HELMET = Benchmark(
         "https://huggingface.co/datasets/xingkunliuxtracta/nlu_evaluation_data": Terms("CC-BY-4.0"),
         "https://huggingface.co/datasets/deepmind/narrativeqa": Terms("Apache-2.0"),
         "https://huggingface.co/datasets/xinrongzhang2022/InfiniteBench": Terms("MIT"),
-        "https://huggingface.co/datasets/allenai/multi_lexsum": Terms("ODC-By"),
+        # Source: README.md of github.com/multilexsum/dataset at 3bfcdc5.
+        "https://huggingface.co/datasets/allenai/multi_lexsum": Terms(
+            "ODC-By; CC-BY-NC-4.0 for the summaries and the metadata"
+        ),
     },
     categories=(
         recall.CATEGORY,

