@@ -233,8 +233,10 @@ def score(row):
 SCBENCH = """
 from unittest.mock import MagicMock
 sys.path[:0] = [sys.argv[1] + "/scbench", sys.argv[2]]
-for name in ("torch", "transformers", "datasets", "evaluate"):
+for name in ("torch", "torch.profiler", "transformers", "transformers.cache_utils", "transformers.modeling_outputs",
+             "transformers.utils", "transformers.utils.import_utils", "minference", "datasets", "vllm", "evaluate"):
     sys.modules[name] = MagicMock()
+sys.modules["torch"].Tensor = type("Tensor", (), {})
 
 class Rouge:
     def compute(self, predictions, references, use_aggregator):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.models.answers.entries import TEXT_REFERENCES
+from tests.models.answers.entries import COMPARED, CONTAINED
 
 ANSWERS = Path(__file__).with_name("answers.json")
 
@@ -19,16 +19,16 @@ def read_records() -> dict[str, list[dict[str, Any]]]:
     """
     answers = json.loads(ANSWERS.read_text(encoding="utf-8"))
     return {
-        entry: [*rows, *(map(with_own_reference, rows) if entry.startswith(TEXT_REFERENCES) else ())]
+        entry: [*rows, *(_second(row, entry) for row in rows if entry.startswith((*COMPARED, *CONTAINED)))]
         for entry, rows in answers.items()
     }
 
 
-def with_own_reference(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of the same answer whose reference is the answer without its second quarter."""
+def _second(record: dict[str, Any], entry: str) -> dict[str, Any]:
+    """Return a record of the same answer, whose reference is its middle, or the answer without its second quarter."""
     text = record["prediction"].strip() or "nothing"
     size = len(text) // 4
-    part = text[:size] + text[2 * size :]
+    part = text[size : 3 * size] if entry.startswith(CONTAINED) else text[:size] + text[2 * size :]
     fields: dict[str, Any] = {"references": [part]}
     if isinstance(record.get("answer"), list):
         fields["answer"] = [part]
