@@ -34,7 +34,7 @@ from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
 from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import OUTPUT_LIMITS, Entry, parse_entry
 from helm_longctx.tasks.groups import CLOSED_BOOK
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.metric_names import CONDITIONS
@@ -99,6 +99,9 @@ def test_clients_whose_form_is_known_exist() -> None:
 def test_no_argument_is_a_run_expander() -> None:
     """No argument of ours has the name of a run expander, because HELM would take the argument for it."""
     assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(RUN_EXPANDERS)
+    # The error about other names of this limit sends users to HELM's.
+    assert "num_output_tokens" in RUN_EXPANDERS
+    assert not {*OUTPUT_LIMITS} & set(RUN_EXPANDERS)
 
 
 def test_task_names_and_groups_are_unique() -> None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -159,6 +159,15 @@ def explain_torchvision() -> str:
     if needs_cuda and not Path(str(torch.locate_file(f"torch/lib/{_CUDA}"))).is_file():
         return f"torchvision {vision.version} is built for CUDA, but torch {torch.version} is not"
     return ""
+
+
+def dtype_argument() -> str:
+    """Return the name that `from_pretrained` of the installed transformers has for the number type of the weights.
+
+    It is `dtype` since 4.56. The oldest versions that HELM accepts know only `torch_dtype`, for which newer ones warn.
+    """
+    major, minor = version("transformers").split(".")[:2]
+    return "dtype" if (int(major), int(minor)) >= (4, 56) else "torch_dtype"
 
 
 def ignore_broken_torchvision() -> None:

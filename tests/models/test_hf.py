@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
+from helm_longctx.models.local.weights import Weights, load_weights  # noqa: E402
 from tests.models.small_models import BOS, TEXT, save_model, write_deployment  # noqa: E402
 
 SECRET = "the secret prompt"
@@ -69,6 +71,19 @@ def written(plain: Any, tokens: list[int], max_tokens: int = 8) -> list[int]:
 def completion_text(result: RequestResult) -> str:
     assert result.success
     return result.completions[0].text
+
+
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16", "float32"])
+def test_number_types(dtype: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights have the number type that was given, and transformers warns of no old argument."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    monkeypatch.setattr(transformers.utils.logging.get_logger("transformers"), "handlers", [handler])
+    transformers.utils.logging.warning_once.cache_clear()
+    model = load_weights(Weights.find(str(folder), None, dtype, None))
+    assert model.dtype == (torch.float32 if dtype == "auto" else getattr(torch, dtype))
+    assert not [line for line in lines if "deprecated" in line]
 
 
 def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:

@@ -76,6 +76,10 @@ def test_every_argument() -> None:
             "helmet_recall:length=8k,num_sample=8",
             "unknown argument num_sample='8'; did you mean num_samples? Choose from task, ",
         ),
+        (
+            "helmet_recall:length=8k,max_tokens=9",
+            "unknown argument max_tokens='9'; HELM's limit of outputs is num_output_tokens=",
+        ),
         ("helmet_recall:length=8k, model=a/b", "a space around the argument ' model'"),
         ("helmet_recall:length=8k,num_samples=4294967295", "give a whole number from 1 to 10000"),
         ("helmet_icl:length=8k,shots=4294967295", "give a whole number from 0 to 100000"),

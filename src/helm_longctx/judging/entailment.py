@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from helm_longctx.environment import ignore_broken_torchvision, page_address, require
+from helm_longctx.environment import dtype_argument, ignore_broken_torchvision, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.tasks.judge_scores import TRUE_NLI
@@ -240,8 +240,8 @@ def _load(name: str, version: str | None) -> _NliModel:
         # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
         tokenizer = AutoTokenizer.from_pretrained(name, **options)
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
-        # The newer name of `torch_dtype`, `dtype`, is unknown to the oldest transformers that HELM accepts.
-        model = kind.from_pretrained(name, **options, torch_dtype=torch.bfloat16 if gpu else torch.float32)
+        options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
+        model = kind.from_pretrained(name, **options)
     except InputError:
         raise
     except Exception as error:  # errors of the hub, the disk, or a broken installation

@@ -36,6 +36,9 @@ _OF_EVERY_TASK = frozenset(("context", "method"))
 METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
+OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
+"""Names that APIs give the limit on an output's tokens, which is `num_output_tokens` in HELM's run entries."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -264,6 +267,10 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
 def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
     if key.strip() != key:
         return InputError(f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}")
+    if key in OUTPUT_LIMITS:
+        return InputError(
+            f"{name}: unknown argument {key}={shorten(value)}; HELM's limit of outputs is num_output_tokens="
+        )
     return InputError(
         # The slice removes the quotes that `shorten` adds.
         f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; {list_choices(key, names)}"

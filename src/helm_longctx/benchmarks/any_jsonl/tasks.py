@@ -13,7 +13,7 @@ from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task
 
 BUDGET = 512
-"""The output budget in tokens; HELM's `max_tokens=` changes it."""
+"""The output budget in tokens; HELM's `num_output_tokens=` changes it."""
 MAX_SAMPLES = 100_000
 """A limit on the number of questions, larger than any file needs."""
 RUBRIC_TASK = "rubric"

@@ -9,7 +9,7 @@ from typing import Any
 
 from helm.common.hierarchical_logger import hlog, htrack_block
 
-from helm_longctx.environment import ignore_broken_torchvision
+from helm_longctx.environment import dtype_argument, ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.local.model import LocalModel, ModelError
 
@@ -109,13 +109,15 @@ def load_weights(weights: Weights) -> Any:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     spread = gpus > 1 and find_spec("accelerate") is not None
     # Options without a value are left out, because None is not the default in all versions.
-    options = {"attn_implementation": weights.attn_implementation, "device_map": "auto" if spread else None}
+    options = {
+        dtype_argument(): "auto" if weights.dtype == "auto" else getattr(torch, weights.dtype),
+        "attn_implementation": weights.attn_implementation,
+        "device_map": "auto" if spread else None,
+    }
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
             weights.path,
             revision=weights.commit or "main",
-            # Newer versions name it `dtype`. The oldest transformers that HELM allows does not accept that name.
-            torch_dtype="auto" if weights.dtype == "auto" else getattr(torch, weights.dtype),
             use_safetensors=True,
             trust_remote_code=False,
             **{name: value for name, value in options.items() if value is not None},
