@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -91,5 +90,7 @@ def _odd_outputs(rng: random.Random, label: Any) -> list[str]:
         "张三", "答案：张三。", "红 楼 梦", "《红楼梦》", "a b", "The cat", "the a an", "a the cats mat", "Two\tcats.", "İ ß",
         "ANN\u2028LEE", "ann", "Ann:", "I think ANN said", "bob.",
     ]  # fmt: skip
-    mixed = [" ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5)) for _ in range(12)]
+    mixed = [
+        " ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5)) for _ in range(12)
+    ]
     return plain + mixed
