@@ -1,0 +1,46 @@
+"""Reads the files of outputs that ∞Bench's scripts write.
+
+Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py (the format), src/compute_scores.py (`get_labels`,
+`get_preds`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from helm_longctx.benchmarks.infinite_bench.data import read_answers
+from helm_longctx.benchmarks.infinite_bench.tasks import ROWS
+from helm_longctx.data.jsonl import FileRow, JsonLines
+from helm_longctx.errors import InputError
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+
+_FILE = re.compile(rf"preds_(?P<task>{'|'.join(ROWS)})\.jsonl")
+
+_ENTRIES = {"gpt4": "infinite_bench", "claude2": "infinite_bench_claude"}
+"""The run entry with the prompts of an official model's name; other models have those of `infinite_bench_base`."""
+
+
+def _read(path: Path, entry: str) -> Iterator[OutputRun]:
+    match = _FILE.fullmatch(path.name)
+    if match is None:
+        raise InputError(f"{path}: not a name of ∞Bench's files of outputs: preds_TASK.jsonl; {', '.join(ROWS)}")
+    # The official scripts name the folder after the model.
+    model, rows = path.resolve().parent.name, list(JsonLines(path, {}))
+    if model == "kimi" and not entry:
+        raise InputError(f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude")
+    label = next((name for name in ("ground_truth", "label") if name in rows[0]), "ground_truth")
+    outputs = [_output(match["task"], row, label) for row in rows]
+    own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
+    yield OutputRun(entry or own, model, outputs, [f"{path}:{row.number}" for row in rows])
+
+
+def _output(task: str, row: FileRow, label: str) -> Output:
+    answer = row["prediction"] if "prediction" in row else row.get("pred")
+    if not isinstance(answer, str):
+        raise InputError(f"{row}: 'prediction' must be text")
+    return Output(f"{task}-{row.get('id')}", answer, read_answers(task, row.get(label), str(row)))
+
+
+READER = OutputReader("∞Bench's files of outputs (preds_TASK.jsonl)", _FILE, _read)

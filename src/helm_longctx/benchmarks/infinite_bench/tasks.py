@@ -1,0 +1,110 @@
+"""∞Bench's twelve tasks with the prompts of three families of models.
+
+Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py, src/eval_yarn_mistral.py and src/eval_utils.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from helm_longctx.benchmarks.infinite_bench import prompts, scoring
+from helm_longctx.benchmarks.infinite_bench.data import REPO, find_source, load
+from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
+from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.template import NO_TEMPLATE, Template
+
+COMMIT = "88b3daa"
+
+
+class Row(NamedTuple):
+    """A task: its published title, number of examples, output budget of base models, metric and baseline answers."""
+
+    title: str
+    samples: int
+    max_tokens: int
+    metric: str
+    compare: scoring.Compare
+    kind: AnswerKind
+    constant: str
+
+
+ROWS = {
+    "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", scoring.has_first_digits, "span", "12345"),
+    "number_string": Row("Retrieve.Number", 590, 12, "accuracy", scoring.has_first_digits, "span", "1234567890"),
+    "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", scoring.has_word, "lookup", "0"),
+    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", scoring.rouge_l_sum, "summary", "It is a long book."),
+    "longbook_qa_eng": Row("En.QA", 351, 40, "f1", scoring.best_english_f1, "span", "the"),
+    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", scoring.find_choice, "choice", "A"),
+    "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", scoring.has_name, "frequency", "JOHN"),
+    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", scoring.best_chinese_f1, "span", "的"),
+    "code_debug": Row("Code.Debug", 394, 5, "accuracy", scoring.find_function, "choice", "A."),
+    "code_run": Row("Code.Run", 400, 5, "accuracy", scoring.has_last_number, "span", "0"),
+    "math_calc": Row("Math.Calc", 50, 30000, "value_share", scoring.count_values, "span", "0"),
+    "math_find": Row("Math.Find", 350, 3, "accuracy", scoring.has_first_number, "span", "0"),
+}
+"""The tasks by their official names."""
+
+API_TOKENS = 4096
+"""Output budget of chats. The official code sets none; GPT-4 Turbo, which it asks, writes at most this many tokens."""
+
+
+def _task(name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> Task:
+    row, compare = ROWS[name], ROWS[name].compare
+    conversation = name not in templates
+    if conversation:
+        # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
+        compare = partial(scoring.count_values, skipped=1)
+    return Task(
+        name=name + suffix,
+        alias=name if suffix else "",
+        title=row.title,
+        template=NO_TEMPLATE if conversation else Template(templates[name], "", separator=""),
+        load=load,
+        score=partial(scoring.score, metric=row.metric, compare=compare),
+        headline=(row.metric,),
+        metrics=(row.metric,),
+        max_tokens=API_TOKENS if chat else row.max_tokens,
+        num_samples=row.samples,
+        sources=lambda length: (find_source(name),),
+        chat=chat,
+        variants={"paper": Variant(temperature=variant.temperature) if conversation else variant},
+        # The expression stands in the last turn, and only a first turn can be cut.
+        cut="nothing" if conversation else "middle_joined",
+        baseline=None if conversation else Baseline(row.kind, row.constant),
+    )
+
+
+def _family(suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> tuple[Task, ...]:
+    return tuple(_task(name, suffix, templates, variant, chat) for name in ROWS)
+
+
+_CATEGORIES = (
+    Category("", "", _family("", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True)),
+    Category("base", "Base Models", _family("_base", prompts.BASE, Variant(), chat=False), averaged=False),
+    Category(
+        "claude", "Claude", _family("_claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True), averaged=False
+    ),
+)
+
+INFINITE_BENCH = Benchmark(
+    name="infinite_bench",
+    title="∞Bench",
+    description="∞Bench: Extending Long Context Evaluation Beyond 100K Tokens (arXiv 2402.13718)",
+    revision=f"OpenBMB/InfiniteBench@{COMMIT}",
+    comparability=1,
+    url=f"https://github.com/OpenBMB/InfiniteBench/tree/{COMMIT}",
+    data={f"https://huggingface.co/datasets/{REPO}": Terms("MIT, as the repository with the code")},
+    categories=_CATEGORIES,
+    metrics=(
+        Metric("accuracy", "Accuracy", "Whether the output gives the answer, by the task's own rule.", success=True),
+        Metric("f1", "F1", "F1 of the output's words, or Chinese characters, with the best answer."),
+        Metric("rougeLsum", "ROUGE-Lsum", "ROUGE-Lsum F1 with the best answer."),
+        Metric("value_share", "Values", "Share of the intermediate values before the first wrong one."),
+    ),
+    axis=None,
+    published=partial(read_published, __package__, _CATEGORIES),
+    outputs="helm_longctx.benchmarks.infinite_bench.outputs.READER",
+)

@@ -1,0 +1,138 @@
+"""Score ∞Bench's published outputs of seven models, and compare each score with the official one.
+
+    python -m tests.benchmarks.infinite_bench.rescore --official FOLDER [--write]
+
+FOLDER: a checkout of OpenBMB/InfiniteBench at 88b3daa. Each output is scored by the task's scorer and by the official code, and
+the means are compared with the table of README.md. `--write` writes the table of published scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import helm_longctx.benchmarks.infinite_bench as package
+from helm_longctx.benchmarks.infinite_bench.outputs import READER
+from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, ROWS
+from helm_longctx.errors import InputError
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.outputs import OutputRun
+from helm_longctx.tasks.task import Task
+from tests.benchmarks.infinite_bench.make_golden import START
+from tests.support.official import run_official
+
+MODELS = {
+    "gpt4": "GPT-4",
+    "yarn-mistral": "YaRN-Mistral-7B",
+    "kimi": "Kimi-Chat",
+    "claude2": "Claude 2",
+    "yi-6b-200k": "Yi-6B-200K",
+    "yi-34b-200k": "Yi-34B-200K",
+    "chatglm3": "Chatglm3-6B-128K",
+}
+"""The models of the printed table in its order, by the names of their folders."""
+
+STEP_BY_STEP = "preds_code_debug_step_by_step.jsonl"
+"""A second file of GPT-4's outputs of code_debug, which the official code does not read."""
+
+OFFICIAL = (
+    START
+    + """
+results = {}
+for path, task, model in json.load(sys.stdin):
+    rows = list(compute_scores.iter_jsonl(path))
+    pairs = zip(compute_scores.get_preds(rows, task), compute_scores.get_labels(rows), strict=True)
+    results[path] = [compute_scores.get_score_one(pred, label, task, model) for pred, label in pairs]
+print("GOLDEN" + json.dumps(results))
+"""
+)
+
+
+def read_files(root: Path) -> tuple[dict[Path, OutputRun], dict[Path, str]]:
+    """Return the outputs of each file, and the files that cannot be read with the reason."""
+    runs, refused = {}, {}
+    for path in sorted(root.rglob("preds_*.jsonl")):
+        renamed = path
+        if path.name == STEP_BY_STEP:
+            renamed = path.parent / "step_by_step" / "preds_code_debug.jsonl"
+            renamed.parent.mkdir(exist_ok=True)
+            renamed.write_bytes(path.read_bytes())
+        task = renamed.stem.removeprefix("preds_")
+        # No entry has Kimi's prompts, but its outputs are scored in the same way.
+        entry = f"infinite_bench_claude:task={task}" if path.parent.name == "kimi" else ""
+        try:
+            (runs[path],) = READER.read(renamed, entry)
+        except InputError as error:
+            refused[path] = str(error)
+    return runs, refused
+
+
+def find_task(run: OutputRun) -> Task:
+    """Return the task of a run entry."""
+    (task,) = parse_entry([INFINITE_BENCH], run.entry).tasks
+    return task
+
+
+def score(run: OutputRun) -> list[float]:
+    """Return our score of each output."""
+    task = find_task(run)
+    records = ({"prediction": each.prediction, "references": each.references} for each in run.outputs)
+    return [task.scores(record)["longctx_score"] for record in records]
+
+
+def read_printed(readme: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the model, the task and the text of each score in the table of README.md."""
+    names = {row.title: name for name, row in ROWS.items()}
+    for line in readme.splitlines():
+        title, *cells = (cell.strip() for cell in line.strip().strip("|").split("|"))
+        if title in names and len(cells) == len(MODELS):
+            for model, cell in zip(MODELS, cells, strict=True):
+                yield model, names[title], cell
+
+
+def agrees(printed: str, percent: float) -> bool:
+    """Whether a printed score is the rounded one. Scores below 5 % are printed as `< 5%`."""
+    if printed == "< 5%":
+        return percent < 5
+    return abs(float(re.sub("[^0-9.]", "", printed)) - percent) < 0.00501
+
+
+def main() -> None:
+    """Compare all outputs, and write the published scores."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    root = arguments.official.resolve()
+    runs, refused = read_files(root / "results")
+    jobs = [(str(path), find_task(run).argument, path.parent.name) for path, run in runs.items()]
+    official = run_official(OFFICIAL, root, data=jobs)
+    means = {}
+    same = total = equal = 0
+    for path, run in runs.items():
+        ours, theirs = score(run), official[str(path)]
+        total, same = total + len(ours), same + sum(a == b for a, b in zip(ours, theirs, strict=True))
+        equal += ours == theirs
+        means[path.parent.name, path.stem.removeprefix("preds_")] = 100 * sum(theirs) / len(theirs)
+    print(f"{same} of {total} outputs and {equal} of {len(runs)} files have equal scores")
+    print(*(f"  not scored: {path.relative_to(root)}: {reason}" for path, reason in refused.items()), sep="\n")
+    printed = list(read_printed((root / "README.md").read_text(encoding="utf-8")))
+    wrong = [
+        (*row, means.get(row[:2])) for row in printed if row[:2] not in means or not agrees(row[2], means[row[:2]])
+    ]
+    print(f"{len(printed) - len(wrong)} of {len(printed)} printed scores are equal")
+    print(*(f"  differs: {row}" for row in wrong), sep="\n")
+    print(f"  {STEP_BY_STEP}: {means['gpt4', 'code_debug_step_by_step']:.2f}")
+    if arguments.write:
+        with (Path(package.__file__).parent / "published.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["model", "task", "score"])
+            for model, title in MODELS.items():
+                writer.writerows([title, task, f"{means[model, task]:.3f}"] for task in ROWS if (model, task) in means)
+
+
+if __name__ == "__main__":
+    main()
