@@ -49,7 +49,7 @@ def bad_argument(where: str, name: str, value: object, allowed: Iterable[object]
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
 
-MOST_CHOICES = 35
+MOST_CHOICES = 30
 """Most names that an error lists."""
 
 
