@@ -22,7 +22,7 @@ GENERATED = {
     "README.md": "| [Mystery](src/helm_longctx/benchmarks/mystery/README.md): who did it? One multiple-choice task on stories"
     " | `mystery` | 4k to 8k tokens |",
     "docs/index.md": "[Mystery](../src/helm_longctx/benchmarks/mystery/README.md)",
-    "docs/reference/tasks.md": "| `mystery` | `whodunit` | 4k, 8k | 100 | 10 | accuracy |  |",
+    "docs/reference/tasks.md": "| `mystery` | `whodunit` | 4k, 8k | 100 | 10 | accuracy |",
     "docs/reference/metrics.md": "| `accuracy` | Whether the letter is the right one. | 0 to 1, higher is better | all |",
     "docs/reference/data.md": "| <https://huggingface.co/datasets/example-org/mystery> | ",
     "NOTICE": f"{SOURCE}/__init__.py\n  Mystery, https://huggingface.co/datasets/example-org/mystery, version 1.0",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
 
-TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE]
+TASKS = {
+    task.template: task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE
+}.values()
+"""A task for each template."""
 WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@settings(max_examples=30)  # for each of nearly two hundred templates
 @given(data=st.data())
 def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     """The fields of a prompt in either form are recovered from its text."""
@@ -30,6 +34,7 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@settings(max_examples=30)  # for each of nearly two hundred templates
 @given(context=st.text(), other=st.text())
 def test_context_span(task: Task, context: str, other: str) -> None:
     """The span is exactly where the context is in the user turn."""
