@@ -116,3 +116,14 @@ def test_export(command: Command, suite: Path) -> None:
     low, high, error, failed = map(float, row.split(",")[-6:-2])
     assert 0 < low < high == 1
     assert (error, failed) == (0, 0)
+
+
+def test_export_of_a_suite_without_lengths(command: Command, tmp_path: Path) -> None:
+    """Without `--plot`, tables of a suite without lengths are written without a plot; with it, nothing is written."""
+    write_run(tmp_path / "benchmark_output/runs/mine", "longbench:task=qasper,model=longctx/null", long_prompts(2, 500))
+    assert command("export", "--suite", "mine", "--to", "out") == 0
+    assert command.out.startswith("no plot: the suite has no scores by length to draw\nout/scores.csv: ")
+    assert not Path("out/scores.png").exists()
+    line = told(command, "export", "--suite", "mine", "--to", "new", "--plot", "x.svg")
+    assert "the suite has no scores by length to draw" in line
+    assert not list(Path("new").iterdir())

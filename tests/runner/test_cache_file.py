@@ -6,6 +6,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -81,13 +82,15 @@ class Breaking(list[str]):
 
     def __init__(self, file: Path):
         self._file = file
+        self._lock = Lock()
 
     def append(self, prompt: str) -> None:
         """Append a question as a list does."""
-        super().append(prompt)
-        if len(self) == 5:
-            self._file.unlink()
-            self._file.mkdir()
+        with self._lock:  # else two threads append before one of them counts
+            super().append(prompt)
+            if len(self) == 5:
+                self._file.unlink()
+                self._file.mkdir()
 
 
 def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

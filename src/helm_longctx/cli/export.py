@@ -14,6 +14,7 @@ from helm_longctx.results.boards import read_suite
 from helm_longctx.results.leaderboard.export import averages
 from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
 from helm_longctx.results.report.pictures import length_plot, write_picture
+from helm_longctx.results.report.plots import Spec
 from helm_longctx.tasks.registry import BENCHMARKS
 
 DEFAULT_PICTURE = "scores.png"
@@ -44,6 +45,7 @@ def export(
     """
     from helm_longctx.results.formats.exporting import export_suite
 
+    is_asked = picture is not None
     if picture is None:
         picture = _default_picture() if format == "csv" else ""
     if picture:
@@ -51,11 +53,11 @@ def export(
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
     check_folder("plot", to / picture if picture else None)
+    plot = _make_plot(folder, is_asked) if picture else None
     for path, count in export_suite(format, folder, BENCHMARKS, to):
         print(f"{path}: {count} rows")
-    if picture:
-        boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-        write_picture(length_plot(averages(boards)), to / picture)
+    if plot:
+        write_picture(plot, to / picture)
         print(to / picture)
 
 
@@ -67,6 +69,18 @@ def _default_picture() -> str:
         print(f"no plot: {error}")
         return ""
     return DEFAULT_PICTURE
+
+
+def _make_plot(folder: Path, is_asked: bool) -> Spec | None:
+    """Return the plot of a suite. If it has no lengths and nobody asked for a plot, say so and return None."""
+    rows = list(averages(read_suite(folder, BENCHMARKS, keep_answers=False).boards))
+    try:
+        return length_plot(rows)
+    except InputError as error:
+        if is_asked:
+            raise
+        print(f"no plot: {error}")
+        return None
 
 
 def import_results(

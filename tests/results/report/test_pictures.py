@@ -44,8 +44,8 @@ def test_the_extension_selects_the_format(name: str, start: bytes, tmp_path: Pat
 
 
 def test_a_suite_without_lengths_has_no_plot() -> None:
-    """The error for a suite without lengths says what to do."""
-    with pytest.raises(InputError, match="no scores by length to draw; run helm-run"):
+    """A suite without lengths has nothing to draw, and the error says so."""
+    with pytest.raises(InputError, match="no scores by length to draw"):
         length_plot([])
 
 

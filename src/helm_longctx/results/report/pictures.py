@@ -43,7 +43,7 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     """
     means = [each for each in averages if each.task == AVERAGE and each.length]
     if not means:
-        raise InputError("there are no scores by length to draw; run helm-run with this --suite first")
+        raise InputError("the suite has no scores by length to draw")
     means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
     rows = [_row(mean) for mean in means]
     lengths = sorted({mean.length for mean in means}, key=parse_length)
