@@ -8,11 +8,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nltk
 import pytest
 from helm.benchmark import model_deployment_registry as registry
+from helm.benchmark.model_metadata_registry import ALL_MODELS_METADATA
+from helm.benchmark.tokenizer_config_registry import ALL_TOKENIZER_CONFIGS
 from hypothesis import settings as hypothesis_settings
 
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from selenium import webdriver
 
 BASELINES = ("longctx/lexical", "longctx/null")
+
+REGISTRIES: tuple[list[Any], ...] = (registry.ALL_MODEL_DEPLOYMENTS, ALL_MODELS_METADATA, ALL_TOKENIZER_CONFIGS)
 
 # Machines differ, and the first example of a test pays for imports. The examples of a commit are always the same, so that
 # a failure belongs to a change; `HELM_LONGCTX_NEW_EXAMPLES=1 pytest` draws others.
@@ -40,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["NLTK_DATA"] = folder.name
     nltk.data.path.insert(0, folder.name)
     punkt.write_model(Path(folder.name))
-    quick_yaml.replace_safe_load()
+    quick_yaml.replace_load()
     # NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
     import helm.benchmark.metrics.basic_metrics  # noqa: F401
 
@@ -93,6 +97,20 @@ def own_baselines() -> Iterator[None]:
         ):
             registry.ALL_MODEL_DEPLOYMENTS.remove(deployment)
             registry.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(deployment.name, None)
+
+
+@pytest.fixture(autouse=True)
+def short_registries() -> Iterator[None]:
+    """Remove the entries that a test repeats in HELM's lists.
+
+    Each of HELM's commands adds about 1,000 entries to them, and each run entry searches them several times.
+    """
+    lengths = [len(entries) for entries in REGISTRIES]
+    yield
+    for entries, length in zip(REGISTRIES, lengths, strict=True):
+        if len(entries) > length:
+            last = {entry.name: entry for entry in reversed(entries)}  # HELM takes a model's last deployment
+            entries[:] = reversed(last.values())
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core_evals.helm_longctx.framework import EXTRA, default_length
 from core_evals.helm_longctx.medical import MEDICAL
+from helm_longctx.helm.patches import load_with_libyaml, yaml_reader
 from helm_longctx.tasks.entry import check_entry
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -24,7 +25,8 @@ OURS = [(each, name) for each in BENCHMARKS for name in each.entries]
 def render(config: dict[str, Any], target: dict[str, Any]) -> Any:
     """Return the configuration that the rendered command hands over, with the command split as bash does it."""
     run = {"config": {"output_dir": "out", **config}, "target": {"api_endpoint": target}}
-    words = shlex.split(nemo.validate_configuration(run).render_command())
+    with yaml_reader(load_with_libyaml):
+        words = shlex.split(nemo.validate_configuration(run).render_command())
     assert words[:3] == ["python", "-m", "core_evals.helm_longctx"]
     assert len(words) == 4
     return json.loads(words[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -59,5 +60,7 @@ def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch)
     there.client_spec.args["api_key"] = "other-key-Zq7Zq7"
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/there", there)
     assert "other-key-Zq7Zq7" in redact("other-key-Zq7Zq7")
+    unpatched = inspect.unwrap(ModelDeployment.__post_init__)
+    monkeypatch.setattr(ModelDeployment, "__post_init__", unpatched)
     apply_patches()
     assert redact("other-key-Zq7Zq7") == MARK

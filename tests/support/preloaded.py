@@ -32,7 +32,7 @@ MODULES = (
 
 for module in MODULES:
     importlib.import_module(module)
-quick_yaml.replace_safe_load()
+quick_yaml.replace_load()
 yaml.safe_load("")  # parses HELM's files here, once for all programs
 # The script of plots takes two seconds, and makes threads that a fork would lack.
 script = drawing.draw("javascript_bundle", site.EMBED)

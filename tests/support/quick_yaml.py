@@ -5,26 +5,25 @@ from __future__ import annotations
 import pickle
 from functools import cache
 from importlib import resources
-from typing import IO, Any
+from typing import Any
 
 import yaml
 
-safe_load = yaml.safe_load
+load = yaml.load
 
 
-def replace_safe_load() -> None:
-    """Let `yaml.safe_load` return copies of HELM's own files, which it parses once."""
-    yaml.safe_load = _load
+def replace_load() -> None:
+    """Let `yaml.load` and `yaml.safe_load` return copies of HELM's own files, which they parse once."""
+    yaml.load = _load
 
 
-def _load(stream: str | bytes | IO[Any]) -> Any:
-    text = stream if isinstance(stream, (str, bytes)) else stream.read()
-    return pickle.loads(_pickles()[text]) if text in _pickles() else safe_load(text)
+def _load(stream: Any, Loader: Any) -> Any:  # noqa: N803  # PyYAML's name
+    file = _pickles().get(getattr(stream, "name", None))
+    return load(stream, Loader) if file is None else pickle.loads(file)
 
 
 @cache
-def _pickles() -> dict[str | bytes, bytes]:
-    """Return the content of HELM's files by their texts."""
+def _pickles() -> dict[str | None, bytes]:
+    """Return the content of HELM's files by their paths."""
     files = [file for file in resources.files("helm.config").iterdir() if file.name.endswith(".yaml")]
-    texts = [file.read_text(encoding="utf-8") for file in files]
-    return {text: pickle.dumps(yaml.load(text, Loader=yaml.CSafeLoader)) for text in texts}
+    return {str(file): pickle.dumps(load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)) for file in files}

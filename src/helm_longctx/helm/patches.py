@@ -245,7 +245,9 @@ def _redact_errors(theirs: Any) -> Any:
 
 
 def _register_arguments(theirs: Any) -> Any:
-    """The arguments of a deployment's client can contain keys."""
+    """The arguments of a deployment's client can contain keys. Deployments that exist already are registered here."""
+    for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
+        register_arguments(deployment.client_spec.args)
 
     def post_init(self: ModelDeployment) -> None:
         register_arguments(self.client_spec.args)
@@ -365,10 +367,8 @@ def apply_patches() -> None:
     Raises:
         RuntimeError: this version of HELM is not supported.
     """
-    # This comes before anything is logged. The patch of `__post_init__` sees deployments that HELM registers later.
+    # This comes before anything is logged.
     register_environment()
-    for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
-        register_arguments(deployment.client_spec.args)
     redact_logs()
     redact_uncaught()
     add_log_filter()

@@ -23,7 +23,7 @@ from helm_longctx.failures import Failure, FailureError, failure_of_error, label
 from helm_longctx.models.apis.bodies import digest_prompt, parameters_of, read_reply, serialize, without_prompt
 from helm_longctx.models.apis.caching import without_beginning
 from helm_longctx.models.apis.guard import guard
-from helm_longctx.models.apis.http import http_library, response_type
+from helm_longctx.models.apis.http import http_library, response_type, ssl_context
 from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
@@ -129,7 +129,7 @@ class ProviderClient(CachingClient):
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
-        self._local, self._certificates = local(), self._http.create_ssl_context()
+        self._local, self._certificates = local(), ssl_context(self._http)
         self.client = self._make_library(
             http_client=self._make_http_client(),
             api_key=self._find_key(api_key, base_url),
@@ -303,7 +303,6 @@ class ProviderClient(CachingClient):
         return http_library(self._package.DefaultHttpxClient)
 
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        # The certificates are shared, because reading them takes longer than the rest of a client.
         client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth())
         return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
 

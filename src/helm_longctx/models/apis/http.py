@@ -7,12 +7,17 @@ them. So no module of ours imports them by name.
 from __future__ import annotations
 
 import importlib
+import os
+import ssl
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 _LIBRARIES = {"httpx": "httpcore", "httpx2": "httpcore2"}
 """The libraries, and the library below each of them that opens connections."""
+
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables from which the libraries take the certificates that they trust."""
 
 
 def http_library(client: type) -> ModuleType | None:
@@ -34,6 +39,17 @@ def response_type(library: Any) -> Any:
     http = http_library(type(library._client))
     assert http is not None
     return http.Response
+
+
+def ssl_context(library: ModuleType) -> ssl.SSLContext:
+    """Return the certificates that an HTTP library trusts. They are read once, which takes longer than a request."""
+    return _make_ssl_context(library, *(os.environ.get(name) for name in _CERTIFICATES))
+
+
+@cache
+def _make_ssl_context(library: ModuleType, *paths: str | None) -> ssl.SSLContext:
+    context: ssl.SSLContext = library.create_ssl_context()
+    return context
 
 
 @cache
