@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import nltk
 import pytest
+from filelock import FileLock
 from helm.benchmark import model_deployment_registry as registry
 from helm.benchmark.model_metadata_registry import ALL_MODELS_METADATA
 from helm.benchmark.tokenizer_config_registry import ALL_TOKENIZER_CONFIGS
@@ -66,7 +67,13 @@ def own_workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     """Return a mirror folder with fabricated data, which no test may change."""
-    return DataRoot(build_mirror(tmp_path_factory.mktemp("mirror")), mirror=True)
+    # All workers share one folder, because making it takes ten seconds.
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with FileLock(shared / "mirror.lock"):
+        if not (shared / "mirror").exists():
+            build_mirror(shared / "mirror.part").rename(shared / "mirror")
+    return DataRoot(shared / "mirror", mirror=True)
 
 
 @pytest.fixture
@@ -139,11 +146,16 @@ def fresh_logging() -> Iterator[None]:
     yield
     _reset_loggers()
     root.handlers = handlers
-    root.setLevel(level)
+    _set_level(root, level)
 
 
 def _reset_loggers() -> None:
     for name in ("helm", "helm_longctx", "helm_longctx.runner.batches"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], True
-        logger.setLevel(logging.NOTSET)
+        _set_level(logger, logging.NOTSET)
+
+
+def _set_level(logger: logging.Logger, level: int) -> None:
+    if logger.level != level:  # because each change makes all loggers forget what they have found out
+        logger.setLevel(level)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,7 +26,7 @@ from helm_longctx.tasks.task import Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 from tests.benchmarks.ada_leval.fabricate import build_ada_leval
 from tests.benchmarks.longproc.fabricate import build_longproc
-from tests.benchmarks.mrcr.fabricate import build_mrcr, write_encoding
+from tests.benchmarks.mrcr.fabricate import build_mrcr, use_encoding, write_encoding
 from tests.benchmarks.scbench.fabricate import build_scbench
 from tests.e2e.browser import open_page, shown
 from tests.judging.deployments import write_judges
@@ -58,8 +58,12 @@ class Data:
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment of processes that read the data."""
-        paths = (str(self.encoding), os.environ.get("PYTHONPATH", ""))
-        return {"HELM_LONGCTX_DATA": str(self.root), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        return {"HELM_LONGCTX_DATA": str(self.root)}
+
+    @property
+    def prepare(self) -> Callable[[], object]:
+        """Return what these processes call first."""
+        return partial(use_encoding, self.encoding)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +116,7 @@ class Runs:
     def make(self, *entries: str, runner: bool = True) -> None:
         """Run `helm-run`."""
         line = self.command(*entries, runner=runner)
-        made = run("helm-run", *line, folder=self.folder, **self.data.environment)
+        made = run("helm-run", *line, folder=self.folder, prepare=self.data.prepare, **self.data.environment)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
 
     def stats(self, entry: str) -> dict[tuple[str, str | None], float]:
@@ -185,7 +189,9 @@ def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
         with serve(judge) as judging:
             write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
             runs = Runs(tmp_path, data, model, judging)
-            process = start("helm-run", *runs.command(AA_LCR), "-n", "2", folder=tmp_path, **data.environment)
+            process = start(
+                "helm-run", *runs.command(AA_LCR), "-n", "2", folder=tmp_path, prepare=data.prepare, **data.environment
+            )
             while model.failed()[Fault.TIMEOUT] < 2 and process.poll() is None:
                 time.sleep(0.05)
             process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,11 @@ def write_encoding(folder: Path) -> Path:
     module.parent.mkdir(parents=True)
     module.write_text(ENCODING, encoding="utf-8")
     return folder
+
+
+def use_encoding(folder: Path) -> None:
+    """Let this process import the encoding in a folder, as PYTHONPATH does for a new process."""
+    sys.path.insert(0, str(folder))
 
 
 def build_mrcr(root: Path) -> Path:
