@@ -25,8 +25,10 @@ from tempfile import TemporaryDirectory
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
-READ_AT_IMPORT = re.compile("HOME|NLTK_DATA|(COVERAGE|HF_|HUGGINGFACE_|LD_|PYTHON|TRANSFORMERS_).*")
-"""Variables that modules or the interpreter read when they start. A program with other values gets a new interpreter."""
+READ_AT_IMPORT = re.compile("HOME|NLTK_DATA|(COVERAGE|HF_|HUGGINGFACE_|LD_|PYTHON(?!BREAKPOINT)|TRANSFORMERS_).*")
+"""Variables that modules or the interpreter read when they start. A program with other values gets a new interpreter.
+
+Ray sets PYTHONBREAKPOINT in the process of the tests."""
 
 PARSER_BUG = "SystemError: AST constructor recursion depth mismatch"
 """Of CPython 3.11 (python/cpython issue 106905), seen now and then in other packages' imports under coverage."""
