@@ -32,9 +32,9 @@ demo: $(VENV)/installed
 serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
-# Many tests wait for programs, so three processes keep two cores busy. Tests start hundreds of interpreters, which are quicker
-# if Python may keep compiled modules.
-PYTEST := env --unset PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 3 --dist loadscope
+# Many tests wait for programs, so three processes keep two cores busy, each with one thread for PyTorch. Tests start hundreds of
+# interpreters, which are quicker if Python may keep compiled modules.
+PYTEST := env --unset PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST)

@@ -20,13 +20,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
         yield started
 
 
-@pytest.mark.parametrize(
-    ("kind", "seed"), [("runs", 2), *((kind, 1) for kind in ROUNDS if kind not in ("ray", "slow", "submit", "collect"))]
-)
+ELSEWHERE = ("ray", "slow", "submit", "collect")
+LONG = ("report", "jury")
+CASES = [
+    pytest.param(kind, 1, marks=pytest.mark.long if kind in LONG else ()) for kind in ROUNDS if kind not in ELSEWHERE
+]
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("runs", 2), *CASES])
 def test_rounds(made: Chaos, kind: str, seed: int, tmp_path: Path) -> None:
     """No answer is lost or paid for twice, and the results are equal to the results of an undisturbed run.
 
     Two kinds are left to `tests/runner/machines` (workers of Ray) and `tests/runner/batches`, and slow judges take too long.
+    Kinds that take ten seconds have the marker `long`; `make chaos` runs all.
     """
     ROUNDS[kind](made, random.Random(seed), tmp_path / "round")
 

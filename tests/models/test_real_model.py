@@ -34,7 +34,7 @@ from tests.support.commands import Command  # noqa: E402
 from tests.support.fabricate_words import words, write  # noqa: E402
 from tests.support.official import read_golden  # noqa: E402
 
-CHUNK = 512
+CHUNK = 256
 
 CONVERSATION = [
     {"role": "user", "content": "My cat is called Olive, and my dog is called Rye. Please remember this."},
@@ -156,8 +156,8 @@ def test_a_conversation(client: LongContextHuggingFaceClient) -> None:
 
 def test_a_shared_prefix(client: LongContextHuggingFaceClient) -> None:
     """Two questions about a text get the same tokens, whether its prefix is reused or not."""
-    text = client._encode(request(" ".join(f"Room {n} of the house is painted in colour {n * 7}." for n in range(50))))
-    asked = [[*text, *client._encode(request(f"\n\nThe colour of room {n} is"))] for n in (31, 8)]
+    text = client._encode(request(" ".join(f"Room {n} of the house is painted in colour {n * 7}." for n in range(25))))
+    asked = [[*text, *client._encode(request(f"\n\nThe colour of room {n} is"))] for n in (21, 8)]
     assert len(text) > CHUNK
     apart = [ask(client, ids, reuse=False).tokens for ids in asked]
     client._weights.load()._prefix = None

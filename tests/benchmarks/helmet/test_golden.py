@@ -18,8 +18,12 @@ from tests.support.tasks import entry_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
+# To draw thousands of demonstrations for 500 questions takes 5 seconds for each task. Shorter lengths draw in the same way.
+LONG = [f"{task.name} 128k" for task in HELMET.entries["helmet_icl"].tasks]
+CASES = [pytest.param(case, marks=pytest.mark.long if case in LONG else ()) for case in GOLDEN["prompts"]]
 
-@pytest.mark.parametrize("case", GOLDEN["prompts"])
+
+@pytest.mark.parametrize("case", CASES)
 def test_prompts(case: str, mirror: DataRoot) -> None:
     """Every prompt, in both forms, its references and the order are the official ones."""
     name, length, *arguments = case.split()

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from threading import local
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import finalize
 
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
@@ -89,10 +88,15 @@ class Settings:
 
 @dataclass
 class _OwnLibrary:
-    """A thread's own copy of the package's client, and the client that all threads share."""
+    """A thread's own copy of the package's client and its connections, and the client that all threads share."""
 
     shared: Any
     library: Any
+    http_client: Any
+
+    def __del__(self) -> None:
+        """Close the connections at the end of the thread."""
+        self.http_client.close()
 
 
 class ProviderClient(CachingClient):
@@ -278,8 +282,7 @@ class ProviderClient(CachingClient):
         shared, own = self.client, getattr(self._local, "own", None)
         if own is None or own.shared is not shared:
             http_client = self._make_http_client()
-            own = self._local.own = _OwnLibrary(shared, self._copy_library(shared, http_client))
-            finalize(own, http_client.close)  # at the end of the thread
+            own = self._local.own = _OwnLibrary(shared, self._copy_library(shared, http_client), http_client)
         return own.library
 
     def bulk_library(self) -> Any:
