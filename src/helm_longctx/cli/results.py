@@ -25,7 +25,15 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.invisible import escape_invisible
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.leaderboard.printing import answer_addresses, leaderboard_rows, notes, score_tables
-from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
+from helm_longctx.results.leaderboard.schema import (
+    all_sections,
+    fit_helm,
+    make_schema,
+    merge_schemas,
+    read_helm_schema,
+    restrict_groups,
+    suite_schema,
+)
 from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
 from helm_longctx.results.reference import write_reference
 from helm_longctx.runs.files import read_run_specs
@@ -37,41 +45,59 @@ def schema(
     suite: Annotated[
         str | None, typer.Option(help="Print only the parts that this suite needs.", autocompletion=complete_suite)
     ] = None,
+    other: Annotated[
+        Path | None,
+        typer.Option("--with", help="Add the groups of this schema, in place of HELM's schema_classic.yaml."),
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Print the schema file for `helm-summarize --schema-path`."""
+    """Print a schema for `helm-summarize --schema-path`: the groups of our benchmarks and of another schema."""
+    helm = read_helm_schema(None)
+    theirs = read_helm_schema(other) if other else helm
     if suite:
-        content = suite_schema(read_suite(suite_folder(output_path, suite), BENCHMARKS, keep_answers=False).boards)
+        folder = suite_folder(output_path, suite)
+        boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
+        ours = fit_helm(suite_schema(boards), boards)
+        if not other:
+            theirs = restrict_groups(theirs, {name for _, spec in read_run_specs(folder) for name in spec["groups"]})
     else:
-        content = make_schema(all_sections(BENCHMARKS))
+        ours = fit_helm(make_schema(all_sections(BENCHMARKS)))
+    # The user's schema may lack the statistics that HELM adds to all runs.
+    theirs = {**theirs, "metrics": [*helm["metrics"], *theirs.get("metrics", ())]}
+    content = merge_schemas(ours, theirs, theirs_first=bool(other))
     yaml.safe_dump(content, sys.stdout, sort_keys=False, allow_unicode=True)
 
 
 def summarize(
     suite: Suite,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    schema_path: Annotated[
+        Path | None, typer.Option(help="Schema with groups of your own, which the pages then also show.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
     suite_folder(output_path, suite)  # report a misspelled suite at once
+    if schema_path:
+        read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
     if not as_json:
-        show_scores(suite, output_path)
+        show_scores(suite, output_path, schema_path)
         return
     with redirect_stdout(sys.stderr):  # HELM prints warnings
-        boards = _summarize(suite, output_path)
+        boards = _summarize(suite, output_path, schema_path)
     rows = list(leaderboard_rows(boards))
     sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def show_scores(suite: str, output_path: Path) -> None:
-    """Summarize a suite and print its scores. Call `fill_registries` first.
+def show_scores(suite: str, output_path: Path, schema_path: Path | None = None) -> None:
+    """Summarize a suite, with the groups of a user's schema, and print its scores. Call `fill_registries` first.
 
     Raises:
         InputError: the suite has no finished run, or HELM cannot read one.
     """
-    boards = _summarize(suite, output_path)
+    boards = _summarize(suite, output_path, schema_path)
     for table in score_tables(boards):
         print_table(table)
     for line in notes(boards):
@@ -81,7 +107,7 @@ def show_scores(suite: str, output_path: Path) -> None:
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
 
 
-def _summarize(suite: str, output_path: Path) -> list[Board]:
+def _summarize(suite: str, output_path: Path, schema_path: Path | None = None) -> list[Board]:
     """Run HELM's summarizer, and return the suite's boards."""
     folder = suite_folder(output_path, suite)
     # A damaged run spec is reported before HELM warns of it.
@@ -90,7 +116,7 @@ def _summarize(suite: str, output_path: Path) -> list[Board]:
     from helm_longctx.results.leaderboard.summarizer import summarize_suite
 
     try:
-        return summarize_suite(suite, output_path)
+        return summarize_suite(suite, output_path, schema_path)
     except Exception as error:
         if not is_format_error(error):
             raise

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.errors import InputError
+from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.means import OVERALL
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
-from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC
 
 Group = dict[str, Any]
@@ -138,6 +142,112 @@ def make_schema(
         "metric_groups": [_restrict(group, statistics) for group in metric_groups],
         "run_groups": [group for kind in kinds for groups in kind for group in groups],
     }
+
+
+def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
+    """Read a schema file of HELM as plain data; without a path, the one that `helm-summarize` takes.
+
+    Raises:
+        InputError: the file is missing, or is not a schema.
+    """
+    from dacite import DaciteError, from_dict
+    from helm.benchmark.presentation.schema import Schema, get_default_schema_path
+
+    path = path or get_default_schema_path()
+    content = read_yaml(Path(path))
+    try:
+        from_dict(Schema, content)
+    except (DaciteError, TypeError, AttributeError, KeyError) as error:
+        raise InputError(f"{path} is not a schema of HELM: {describe_error(error)}") from error
+    return {"run_groups": [], **content}
+
+
+def merge_schemas(ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first: bool = False) -> dict[str, Any]:
+    """Return a schema with the fields and groups of our schema and of a user's or HELM's.
+
+    A group with the name and the title of one of ours is ours, so a schema that we printed can be merged again. If
+    another metric group has the name of one of ours, ours gets another name. The other schema's fields replace ours,
+    because they are the headings of its tables.
+    """
+    titles = {group["name"]: group["display_name"] for group in (*ours["metric_groups"], *ours["run_groups"])}
+    rest = {
+        part: [each for each in theirs.get(part, ()) if titles.get(each["name"]) != each.get("display_name", "")]
+        for part in _GROUPS
+    }
+    taken = {group["name"] for group in rest["metric_groups"]} & titles.keys()
+
+    def rename(names: Iterable[str]) -> list[str]:
+        return [f"longctx_{name}" if name in taken else name for name in names]
+
+    run_groups = [
+        {**group, **{field: rename(group[field]) for field in _METRIC_GROUPS & group.keys()}}
+        for group in ours["run_groups"]
+        if group["name"] not in {each["name"] for each in rest["run_groups"]}
+    ]
+    fields = {field["name"]: field for field in (*ours["metrics"], *theirs.get("metrics", ()))}
+    return {
+        "metrics": list(fields.values()),
+        "perturbations": theirs.get("perturbations", []),
+        "metric_groups": [
+            *rest["metric_groups"],
+            *({**group, "name": rename([group["name"]])[0]} for group in ours["metric_groups"]),
+        ],
+        "run_groups": [*rest["run_groups"], *run_groups] if theirs_first else [*run_groups, *rest["run_groups"]],
+    }
+
+
+_GROUPS = {"metric_groups", "run_groups"}
+
+_METRIC_GROUPS = {"metric_groups", "subgroup_metric_groups_hidden"}
+"""Fields of a run group with names of metric groups."""
+
+
+def omit_ours(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without the groups that `helm-longctx schema` printed into it, of which a suite has only some."""
+    printed = make_schema(all_sections(BENCHMARKS))
+    titles = {(group["name"], group["display_name"]) for part in _GROUPS for group in printed[part]}
+    rest = {
+        part: [each for each in schema[part] if (each["name"], each.get("display_name")) not in titles]
+        for part in _GROUPS & schema.keys()
+    }
+    return {**schema, **rest}
+
+
+def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return a schema with only these run groups and the groups that contain them, at any depth."""
+    kept, count = set(names), -1
+    while count < len(kept):
+        count = len(kept)
+        kept |= {each["name"] for each in schema["run_groups"] if kept & set(each.get("subgroups", ()))}
+    groups = [
+        {**each, "subgroups": [name for name in each.get("subgroups", ()) if name in kept]}
+        for each in schema["run_groups"]
+        if each["name"] in kept
+    ]
+    return {**schema, "run_groups": groups}
+
+
+def fit_helm(schema: dict[str, Any], boards: Sequence[Board] | None = None) -> dict[str, Any]:
+    """Return our schema for HELM's own summarizer, which warns of each statistic in a table that a run lacks.
+
+    A group of a suite shows what all of its runs have. Without a suite, it shows only scores. Instead of sub-splits
+    there are the groups of tasks.
+    """
+    having: dict[str, set[str]] = {}
+    for run, results in (each for board in boards or () for each in board.runs):
+        names = {name for result in results for name in result.statistics}
+        for group in run.spec["groups"]:
+            having[group] = having.get(group, names) & names
+    columns = {group["name"]: {each["name"] for each in group["metrics"]} for group in schema["metric_groups"]}
+
+    def fit(group: Group) -> Group:
+        main = group["environment"]["main_name"]
+        names = having.get(group["name"], {main})
+        names = names | {"${main_name}"} if main in names else names
+        shown = [name for name in group.get("metric_groups", ()) if columns[name] <= names]
+        return {field: value for field, value in group.items() if field != "sub_splits"} | {"metric_groups": shown}
+
+    return {**schema, "run_groups": [fit(group) for group in schema["run_groups"]]}
 
 
 def _official(benchmark: Benchmark, category: Category) -> Group:

@@ -17,7 +17,15 @@ import helm_longctx.helm.objects  # noqa: F401
 from dacite import from_dict
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.metrics.statistic import Stat
-from helm.benchmark.presentation.schema import Field, MetricNameMatcher, RunGroup, Schema, get_adapter_fields
+from helm.benchmark.presentation.schema import (
+    ALL_GROUPS,
+    Field,
+    MetricNameMatcher,
+    RunGroup,
+    Schema,
+    get_adapter_fields,
+    get_default_schema_path,
+)
 from helm.benchmark.presentation.summarize import (
     Run,
     Summarizer,
@@ -34,7 +42,14 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.display import write_display
 from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
 from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
-from helm_longctx.results.leaderboard.schema import KINDS, suite_schema
+from helm_longctx.results.leaderboard.schema import (
+    KINDS,
+    merge_schemas,
+    omit_ours,
+    read_helm_schema,
+    restrict_groups,
+    suite_schema,
+)
 from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
 from helm_longctx.results.leaderboard.suite import report_link
 from helm_longctx.results.means import tasks_of
@@ -51,16 +66,19 @@ MOST_OPTIONS = 59
 """Largest number of groups in the selector of HELM's pages."""
 
 
-def summarize_suite(suite: str, output_path: Path) -> list[Board]:
+def summarize_suite(suite: str, output_path: Path, schema_path: Path | None = None) -> list[Board]:
     """Write the tables and pages of a suite, as `helm-summarize` does, and return its boards.
 
     HELM's registries must be filled.
+
+    Args:
+        schema_path: schema of the user, whose groups come first; None for HELM's own.
     """
     summarizer = LongContextSummarizer(
         release=None,
         suites=None,
         suite=suite,
-        schema_path=None,
+        schema_path=str(schema_path) if schema_path else None,
         output_path=str(output_path),
         verbose=False,
         num_threads=2,
@@ -97,13 +115,16 @@ _LONGEST_NAME = 150
 class LongContextSummarizer(Summarizer):
     """HELM's summarizer with our scores, published results, small pages for long prompts, and marks.
 
-    A cell has the score of the runs that count, as everywhere; HELM's summarizer averages all runs of a cell.
+    A cell has the score of the runs that count, as everywhere; HELM's summarizer averages all runs of a cell. The
+    groups of the user's schema, or of HELM's, are shown as HELM shows them.
     """
 
     runs: list[Run]
     schema: Schema
+    _theirs: frozenset[str] | set[str] = frozenset()
+    """The groups of the user's schema or of HELM's."""
     _others: Collection[str] = ()
-    """The groups of other packages' scenarios."""
+    """The groups of scenarios that are in no schema."""
 
     def read_run(self, run_path: str) -> Run:
         """Read a run's spec and statistics.
@@ -125,10 +146,19 @@ class LongContextSummarizer(Summarizer):
         self.runs = own
 
     def fix_up_schema(self) -> None:
-        """Make the schema of the suite's results, whatever schema was given, and put the first table first."""
+        """Join the schema of the suite's results with the user's or HELM's, and put the first table first."""
         if not self.runs and not self._scores.boards:
             raise InputError(f"{self.run_release_path} has no finished run; run helm-run with this --suite first")
-        self.schema = replace(from_dict(Schema, suite_schema(self._scores.boards)), adapter=get_adapter_fields())
+        ours = suite_schema(self._scores.boards)
+        is_chosen = self.schema_path not in (None, get_default_schema_path())
+        names = {group["name"] for group in ours["run_groups"]}
+        others = {name for run in self.runs if not names & {*run.run_spec.groups} for name in run.run_spec.groups}
+        if is_chosen or others:
+            theirs = read_helm_schema(self.schema_path)
+            theirs = omit_ours(theirs) if is_chosen else restrict_groups(theirs, others)
+            ours = merge_schemas(ours, theirs, theirs_first=is_chosen)
+            self._theirs = {each["name"] for each in theirs["run_groups"]} - names
+        self.schema = replace(from_dict(Schema, ours), adapter=get_adapter_fields())
         # Ours come first: without a run of our benchmarks, HELM would give its scenarios our columns.
         self._add_other_scenarios()
         super().fix_up_schema()
@@ -137,11 +167,19 @@ class LongContextSummarizer(Summarizer):
         first = self._scores.first
         groups = [replace(each, category=MAIN) if each.name == first else each for each in self.schema.run_groups]
         # The front end opens with the first group. The sort is stable.
-        groups.sort(key=lambda each: (each.name != first, not each.category.endswith(KINDS[0])))
+        groups.sort(
+            key=lambda each: (
+                not (is_chosen and each.name in self._theirs),
+                each.name != first,
+                not each.category.endswith(KINDS[0]),
+            )
+        )
         self.schema = replace(self.schema, run_groups=[self._describe(group) for group in groups])
 
     def _describe(self, group: RunGroup) -> RunGroup:
         """Add to a group's description how many published models its tables have, and the address of the report."""
+        if group.name in self._theirs:
+            return group
         models = self._models(group)
         published = {model for model in models if model.startswith(PUBLISHED)}
         # The descriptions of benchmarks are titles of papers.
@@ -175,7 +213,11 @@ class LongContextSummarizer(Summarizer):
     def expand_subgroups(self, group: RunGroup) -> list[RunGroup]:
         """Return the groups that are a group's columns; of a category, the mean and its tasks."""
         groups: list[RunGroup] = super().expand_subgroups(group)
-        if not group.sub_splits or any(each.sub_splits != group.sub_splits for each in groups):
+        if (
+            group.name in self._theirs
+            or not group.sub_splits
+            or any(each.sub_splits != group.sub_splits for each in groups)
+        ):
             return groups
         # The mean of a single task would repeat the task.
         means = [replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :]) for each in groups]
@@ -198,8 +240,11 @@ class LongContextSummarizer(Summarizer):
         return [run for group in groups for runs in self.group_adapter_to_runs[group.name].values() for run in runs]
 
     def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
-        """Return all runs. HELM would look for groups that hide runs, but our schema has none."""
-        return runs
+        """Return all runs. HELM would look for groups that hide runs, which only other schemas can have."""
+        if all(each.visibility == ALL_GROUPS for each in self.schema.run_groups):
+            return runs
+        shown: list[Run] = super().filter_runs_by_visibility(runs, group)
+        return shown
 
     def get_model_field_dicts(self) -> list[dict[str, Any]]:
         """Return what the page of models shows. HELM's has only registered models, and is blank without one."""
@@ -225,6 +270,9 @@ class LongContextSummarizer(Summarizer):
         """Make the cell of a statistic, with its interval, and why the score is not comparable or why there is none."""
         results = self._scores.find(runs)
         if results and not results[0].benchmark:
+            if any(self._theirs & {*run.run_spec.groups} for run in runs):
+                cell: Cell = super().create_cell(runs, matcher, additional_info, hide_value, is_scenario_table)
+                return cell
             return self._other_cell(runs, matcher)
         if not results:
             return ScoreCell(None)
@@ -251,6 +299,9 @@ class LongContextSummarizer(Summarizer):
     def create_group_table(self, **options: Any) -> Table:
         """Make HELM's table of the models that have a value in it, arrange it, and add the marks."""
         columns, sub_split = options["columns"], options.get("sub_split")
+        if all(group.name in self._theirs for group, _ in columns):
+            table: Table = super().create_group_table(**options)
+            return table
         names = {
             column.substitute(group.environment).name
             for group, metric_group in columns
@@ -276,7 +327,7 @@ class LongContextSummarizer(Summarizer):
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
         """Make the tables of a group without subgroups: HELM's if it is not ours."""
-        if group.name not in self._others:
+        if group.name not in {*self._others, *self._theirs}:
             return self.create_group_tables_by_metric_group(group)
         return [table for table in super().create_group_tables_by_subgroup(group) if table.rows]
 
@@ -285,6 +336,8 @@ class LongContextSummarizer(Summarizer):
 
         Instead of a table of scores that would be wider than a window, there is one of each part.
         """
+        if group.name in self._theirs:
+            return self._metric_tables(group)
         tables = self._part_tables(group) or self._metric_tables(group)
         tasks = [table for task in group.sub_splits or () if (table := self._task_table(group, task)).rows]
         return [*tables, *(tasks if len(tasks) > 1 else ())]
