@@ -99,7 +99,7 @@ def _load_registered(config: TokenizerConfig) -> Any:
             " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
         ) from error
     if tokenizer is None:
-        raise InputError(f"count_with={config.name!r} does not run in this process; give a tokenizer that does")
+        raise InputError(f"count_with={config.name!r} does not run in this process; give count_with= with another one, e.g. longctx/words")
     return tokenizer
 
 

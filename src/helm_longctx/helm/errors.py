@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 
 from helm_longctx.errors import InputError
@@ -29,6 +30,19 @@ _excepthook.redacts = True  # type: ignore[attr-defined]
 def print_error(error: BaseException) -> None:
     """Print the line that explains an error."""
     print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
+
+
+def refuse_runs(refusals: Mapping[str, str], count: int, failure: Exception | None = None) -> InputError:
+    """Return an error about runs that were not made. It has the reason if there was only one run.
+
+    Args:
+        refusals: the reasons by the names of the runs; each begins with the name.
+        count: number of all runs.
+        failure: HELM's error about further runs.
+    """
+    reasons = next(iter(refusals.values())) if count == 1 else f"{'; '.join(refusals)}: their errors are in the log"
+    others = f". {failure}: their errors are in the log" if failure else ""
+    return InputError(f"{len(refusals)} of {count} runs were not made: {reasons}{others}")
 
 
 def explain(error: BaseException) -> str | None:

@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 import helm.common.request
 import yaml
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, ModelDeployment
-from helm.common.hierarchical_logger import hwarn
+from helm.common.hierarchical_logger import herror, hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx._moved import current_name
 from helm_longctx.environment import request_timeout
+from helm_longctx.errors import InputError
+from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.models.apis.attempt import OpensStore, store_watch
 from helm_longctx.models.apis.guard import guard_library
 from helm_longctx.models.apis.limits import LimitedBody
@@ -41,6 +43,7 @@ from helm_longctx.tasks.sample import Sample
 if TYPE_CHECKING:
     from helm.benchmark.adaptation.adapter_spec import AdapterSpec
     from helm.benchmark.adaptation.adapters.adapter import Adapter
+    from helm.benchmark.run_spec import RunSpec
     from helm.benchmark.scenarios.scenario import Instance
     from helm.benchmark.window_services.tokenizer_service import TokenizerService
     from helm.clients.client import Client
@@ -224,6 +227,44 @@ def _warn_of_subsamples(theirs: Any) -> Any:
     return downsample_eval_instances
 
 
+def _refuse_runs_in_one_line(theirs: Any) -> Any:
+    """HELM's runner does not tell the scenario the model's tokenizer, and logs a traceback for each mistake."""
+    from helm.benchmark.runner import Runner, RunnerError
+
+    from helm_longctx.helm.counting import with_deployments_tokenizer
+
+    def run_all(self: Any, run_specs: list[RunSpec]) -> None:
+        if type(self).run_one is not Runner.run_one:  # our runners, and HELM's for Slurm
+            theirs(self, run_specs)
+            return
+        refusals: dict[str, str] = {}
+        failure = None
+
+        def run_one(spec: RunSpec) -> None:
+            try:
+                Runner.run_one(self, with_deployments_tokenizer(spec))
+            except InputError as error:
+                if self.exit_on_error:
+                    raise
+                refusals[spec.name] = f"{spec.name}: {error}"
+                if len(run_specs) > 1:
+                    herror(refusals[spec.name])
+
+        self.run_one = run_one
+        try:
+            theirs(self, run_specs)
+        except RunnerError as error:
+            failure = error
+        finally:
+            del self.run_one
+        if refusals:
+            raise refuse_runs(refusals, len(run_specs), failure) from failure
+        if failure:
+            raise failure
+
+    return run_all
+
+
 def _register_credentials(theirs: Any) -> Any:
     """The redaction must know the keys in HELM's credentials file before a client prints them."""
 
@@ -312,6 +353,7 @@ _OF_RUNS = (
         ("instances", "max_eval_instances", "eval_splits"),
         _warn_of_subsamples,
     ),
+    Patch("helm.benchmark.runner:Runner", "run_all", ("self", "run_specs"), _refuse_runs_in_one_line),
     Patch("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__", ("self",), _register_arguments),
     Patch("helm.common.request:Request", "__repr__", ("self",), _shorten_requests),
     Patch(

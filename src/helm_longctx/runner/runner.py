@@ -30,6 +30,7 @@ from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokenizer
+from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
@@ -212,8 +213,7 @@ class LongContextRunner(Runner):
             made = [spec.name for spec in filter(self._is_ours, run_specs) if spec.name not in self._refused]
             log_scores(Path(self.output_path), runs.name, made)
         if self._refused:
-            others = f". {failure}: their errors are in the log" if failure else ""
-            raise InputError(f"{self._refusals(run_specs)}{others}") from failure
+            raise refuse_runs(self._refused, len(run_specs), failure) from failure
         if failure:
             raise failure
 
@@ -261,12 +261,6 @@ class LongContextRunner(Runner):
     def _run_other(self, run_spec: RunSpec) -> None:
         """Let HELM's own code do a run that this class does not stream."""
         super().run_one(run_spec)
-
-    def _refusals(self, run_specs: list[RunSpec]) -> str:
-        count = f"{len(self._refused)} of {len(run_specs)} runs were not made"
-        if self._is_only_run:
-            return f"{count}: {self._refused[run_specs[0].name]}"
-        return f"{count}: {'; '.join(self._refused)}: their errors are in the log"
 
     def _streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""

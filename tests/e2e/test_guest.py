@@ -1,0 +1,166 @@
+"""Tests of the plugin in a HELM that a user already has: own `prod_env`, own schema, HELM's own runner and summarizer."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from selenium import webdriver
+
+from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2
+from tests.benchmarks.longhealth.fabricate import build_longhealth
+from tests.e2e.browser import open_page, served, shown
+from tests.e2e.commands import helm_run
+from tests.support.fabricate import json_kv_rows, write
+from tests.support.programs import run
+
+REPOSITORY = Path(__file__).parents[2]
+REASONING = "synthetic_reasoning:mode=pattern_match,model=simple/model1"
+RECALL = "helmet_recall:task=json_kv,length=8k,model=longctx/lexical"
+COUNTED = "longhealth:task=task1,model=longctx/lexical"
+TWO_REQUESTS = "longbench_v2:mode=cot,model=longctx/lexical"
+RUNS = Path("benchmark_output/runs/s")
+
+OWN: dict[str, Any] = {
+    "metrics": [{"name": "quasi_exact_match", "display_name": "Our match"}],
+    "metric_groups": [
+        {"name": "score", "display_name": "Our accuracy", "metrics": [{"name": "${main_name}", "split": "test"}]}
+    ],
+    "run_groups": [
+        {"name": "board", "display_name": "Our board", "category": "Boards", "subgroups": ["synthetic_reasoning"]},
+        {
+            "name": "synthetic_reasoning",
+            "display_name": "Reasoning",
+            "metric_groups": ["score"],
+            "environment": {"main_name": "quasi_exact_match", "main_split": "test"},
+        },
+    ],
+}
+"""A user's schema. Its metric group has the name of one of ours."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a scenario of HELM and entries of ours with HELM's own runner, and return the user's folder."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "prod_env").mkdir()
+    shutil.copy(REPOSITORY / "model_deployments.yaml", folder / "prod_env")
+    (folder / "own.yaml").write_text(yaml.safe_dump(OWN))
+    write(folder / "data/helmet/json_kv/test_k105_dep6.jsonl", json_kv_rows(random.Random(5), 104))
+    build_longhealth(folder / "data")
+    build_longbench_v2(folder / "data")
+    made = helm_run(folder, REASONING, RECALL, COUNTED, TWO_REQUESTS, HELM_LONGCTX_DATA=str(folder / "data"))
+    (folder / "log").write_text(made.stdout + made.stderr)
+    return folder
+
+
+def test_the_repositorys_deployments_are_the_packages() -> None:
+    """The file at the top of the repository, which users copy to `prod_env`, is a file and has the package's content."""
+    path = REPOSITORY / "model_deployments.yaml"
+    assert not path.is_symlink()
+    assert path.read_text() == (resources.files("helm_longctx") / "models/model_deployments.yaml").read_text()
+
+
+def test_helms_own_runner(home: Path) -> None:
+    """HELM's own runner makes runs that count tokens, and refuses in one line what it cannot send."""
+    assert {path.parent.name for path in (home / RUNS).glob("*/stats.json")} == {
+        entry.replace("/", "_") for entry in (REASONING, RECALL, COUNTED)
+    }
+    log = (home / "log").read_text()
+    (line,) = [line for line in log.splitlines() if "cannot send" in line]
+    assert "give --runner-class-name helm_longctx.runner.LongContextRunner" in line
+    assert log.splitlines()[-1].startswith("helm-longctx: error: 1 of 4 runs were not made: longbench_v2:mode=cot")
+    assert "Traceback" not in log
+
+
+def groups(home: Path) -> dict[str, list[str]]:
+    """Return the titles of the groups on HELM's pages, by category."""
+    index = json.loads((home / RUNS / "groups.json").read_text())
+    return {table["title"]: [row[0]["value"] for row in table["rows"]] for table in index}
+
+
+def columns(home: Path, group: str) -> list[list[str]]:
+    """Return the headings of a group's tables."""
+    return [[cell["value"] for cell in table["header"]] for table in json.loads((home / RUNS / group).read_text())]
+
+
+@pytest.mark.parametrize("of_helm", [False, True], ids=["own schema", "HELM's schema"])
+def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
+    """The groups of the user's schema, or of HELM's, are on the leaderboard as HELM's summarizer makes them."""
+    schema = () if of_helm else ("--schema-path", "own.yaml")
+    assert run("helm-summarize", "--suite", "s", *schema, folder=home).returncode == 0
+    stock = json.loads((home / RUNS / "groups/synthetic_reasoning.json").read_text())
+    summarized = run("helm-longctx", "summarize", "--suite", "s", *schema, folder=home)
+    assert summarized.returncode == 0, summarized.stderr
+    assert json.loads((home / RUNS / "groups/synthetic_reasoning.json").read_text()) == stock
+    shown_groups = groups(home)
+    assert any("HELMET Recall 8k" in titles for titles in shown_groups.values())
+    if of_helm:
+        assert "Synthetic reasoning (abstract symbols)" in shown_groups["Scenarios"]
+        assert "BoolQ" not in shown_groups["Scenarios"]
+    else:
+        assert next(iter(shown_groups)) == "Boards"
+        assert shown_groups["Boards"] == ["Our board"]
+        assert columns(home, "groups/board.json") == [["Model", "Mean win rate", "Reasoning - Our match"]]
+
+
+@pytest.mark.parametrize("options", [(), ("--suite", "s"), ("--with", "own.yaml")], ids=["all", "suite", "with"])
+def test_the_printed_schema_fits_helms_summarizer(home: Path, options: tuple[str, ...]) -> None:
+    """HELM's own summarizer shows our scores and HELM's with the schema that we print, without a warning about ours."""
+    printed = run("helm-longctx", "schema", *options, folder=home)
+    (home / "printed.yaml").write_text(printed.stdout)
+    made = run("helm-summarize", "--suite", "s", "--schema-path", "printed.yaml", folder=home)
+    warnings = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line]
+    # HELM's own schema lacks a group and statistics of HELM's own scenario, and a deployment alone has no metadata.
+    known = ("synthetic_reasoning", "doesn't have run_spec.json", "Could not find model metadata")
+    assert [line for line in warnings if not any(text in line for text in known)] == []
+    titles = {title for titles in groups(home).values() for title in titles}
+    own = options[:1] == ("--with",)
+    assert {"HELMET Recall 8k", "Our board" if own else "Synthetic reasoning (abstract symbols)"} <= titles
+    (table, *_) = json.loads((home / RUNS / "groups/helmet_json_kv_8k.json").read_text())
+    assert isinstance(table["rows"][0][1]["value"], float)
+
+
+def test_a_printed_schema_can_be_given_back(home: Path) -> None:
+    """A schema that we printed with the user's groups shows the user's groups and only those of ours that have scores."""
+    (home / "both.yaml").write_text(run("helm-longctx", "schema", "--with", "own.yaml", folder=home).stdout)
+    assert run("helm-longctx", "summarize", "--suite", "s", "--schema-path", "both.yaml", folder=home).returncode == 0
+    titles = [title for titles in groups(home).values() for title in titles]
+    assert titles[0] == "Our board"
+    assert "HELMET Recall 8k" in titles
+    assert not [title for title in titles if title.startswith("RULER")]
+
+
+@pytest.mark.parametrize(("text", "problem"), [("metrics: 3", "is not a schema of HELM"), ("[", "is not YAML")])
+def test_a_wrong_schema_is_refused(home: Path, text: str, problem: str) -> None:
+    """A file that is no schema is named in one line."""
+    (home / "wrong.yaml").write_text(text)
+    for command in (("summarize", "--suite", "s", "--schema-path"), ("schema", "--with")):
+        made = run("helm-longctx", *command, "wrong.yaml", folder=home)
+        assert made.returncode == 2
+        assert problem in made.stderr.splitlines()[-1]
+        assert "wrong.yaml" in made.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def page(home: Path) -> Iterator[str]:
+    """Summarize the suite with the user's schema, and return the address of the leaderboard's server."""
+    assert run("helm-longctx", "summarize", "--suite", "s", "--schema-path", "own.yaml", folder=home).returncode == 0
+    with served(home) as address:
+        yield address
+
+
+@pytest.mark.browser
+def test_pages_of_the_users_board_and_ours(page: str, browser: webdriver.Chrome) -> None:
+    """The leaderboard opens with the user's board, and our groups have pages beside it."""
+    open_page(browser, f"{page}/#/leaderboard")
+    shown(browser, "Our board", "Simple Model 1", "Reasoning - Our match")
+    open_page(browser, f"{page}/#/groups/helmet_recall_8k")
+    shown(browser, "HELMET Recall 8k", "Lexical baseline")
