@@ -47,6 +47,7 @@ def files() -> dict[str, str]:
         "NOTICE": _notice(),
         "CITATION.cff": _citations(),
         "src/core_evals/helm_longctx/framework.yml": make_framework(),
+        "model_deployments.yaml": _read("src/helm_longctx/models/model_deployments.yaml"),
     }
 
 
@@ -67,7 +68,7 @@ def _benchmark_rows(to_root: str) -> Iterator[tuple[tuple[bool, str], tuple[str,
         benchmarks = benchmarks_in(module)
         title, _, about = (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
         link = f"[{title}]({to_root}{folder.as_posix()}/README.md)"
-        entries = " ".join(f"`{entry}`" for benchmark in benchmarks for entry in benchmark.entries)
+        entries = " ".join(f"`{entry}`" for benchmark in benchmarks for entry in benchmark.shown_entries)
         place = (not any(benchmark.leads for benchmark in benchmarks), title.lower())
         yield place, (f"{link}: {about}", entries, _range(benchmarks[0]))
 

@@ -24,8 +24,7 @@ from helm_longctx.judging.judge import Judge, JudgeRequest
 from helm_longctx.judging.keys.client import UnavailableClient
 from helm_longctx.judging.keys.renewal import FixedKey, RenewingClient
 from helm_longctx.models.apis.provider import providers
-from helm_longctx.tasks.registry import BENCHMARKS
-from tests.benchmarks.lv_eval.fabricate import build_lv_eval
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
 EXTRAS = {**extras.EXTRAS, **{name: (provider.package,) for name, provider in providers().items()}}
@@ -96,7 +95,6 @@ def test_the_extras_stand_in_setup() -> None:
     config.read(SETUP)
     optional = config["options.extras_require"]
     packages = {
-        "pytrec_eval": "pytrec-eval-terrier",
         "google.protobuf": "protobuf",
         "genai_prices": "genai-prices",
         "vl_convert": "vl-convert-python",
@@ -141,24 +139,31 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extra", "entry", "task"),
     [
-        ("chinese", "lv_eval:dataset=cmrc_mixup,length=16k", "cmrc_mixup"),
-        ("reranking", "helmet_rerank:length=8k", "msmarco"),
         ("retrieval", "helmet_recall:task=json_kv,length=8k,method=retrieve", "method=retrieve"),
     ],
 )
 def test_a_task_says_what_to_install(extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path) -> None:
     """A run of a task or a method whose extra is missing ends in one line before the model is asked."""
-    data = DataRoot(build_lv_eval(tmp_path / "data"), mirror=True) if extra == "chinese" else mirror
     arguments = ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
-    done = run_without(extra, *arguments, folder=tmp_path, data=data)
+    done = run_without(extra, *arguments, folder=tmp_path, data=mirror)
     assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: --entry[0]: {missing(extra, task)}\n")
 
 
 def test_tasks_name_extras_that_exist() -> None:
     """Each extra that a task needs is in the table of extras, and some tasks need one."""
     named = {extra for benchmark in BENCHMARKS for task in benchmark.tasks for extra in task.extras}
-    assert named == {"chinese", "code", "openai-tokens", "reranking"}
+    assert named == {"code", "openai-tokens"}
     assert named <= set(extras.EXTRAS)
+
+
+def test_helmet_and_lv_eval_need_no_extra() -> None:
+    """The mandatory packages are enough for all scores of HELMET and LV-Eval that need no model."""
+    assert {
+        extra for name in ("helmet", "lv_eval") for task in find_benchmark(name).tasks for extra in task.extras
+    } == set()
+    config = configparser.ConfigParser()
+    config.read(SETUP)
+    assert {"jieba==0.42.1", "pytrec-eval-terrier>=0.5.9"} <= set(config["options"]["install_requires"].split())
 
 
 DEPLOYMENTS = """

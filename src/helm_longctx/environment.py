@@ -28,9 +28,7 @@ MAX_COST = "HELM_LONGCTX_MAX_COST"
 """Dollars that the requests of a process may cost; no limit if it is not set."""
 
 EXTRAS = {
-    "chinese": ("jieba",),
     "openai-tokens": ("tiktoken",),
-    "reranking": ("pytrec_eval",),
     "local": ("gguf", "accelerate"),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),

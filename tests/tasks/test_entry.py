@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from helm.benchmark.run_spec import get_run_spec_function
 
+import helm_longctx.plugin  # noqa: F401  # registers the run entries
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.entry import parse_entry
@@ -215,3 +218,34 @@ def test_lengths_of_tasks_of_both_kinds() -> None:
     benchmark = replace(find_benchmark("ruler"), categories=(replace(category, tasks=tasks),))
     with pytest.raises(InputError, match=r"give any number of tokens of .+ to 16m, 1024m"):
         parse_entry([benchmark], f"{next(iter(benchmark.entries))}:length=2000")
+
+
+def test_an_argument_selects_the_category() -> None:
+    """`oneruler:language=de` is the run entry `oneruler_de`, whose name runs have as before."""
+    arguments = "task=cwe,length=8k,count_with=longctx/words"
+    entry = parse_entry(BENCHMARKS, f"oneruler:language=de,{arguments}")
+    assert entry == parse_entry(BENCHMARKS, f"oneruler_de:{arguments}")
+    assert entry.description == f"oneruler_de:{arguments}"
+    function = get_run_spec_function("oneruler")
+    assert function
+    spec = function(language="de", task="cwe", length="8k", count_with="longctx/words")
+    assert spec.name == entry.description.replace("/", "_")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("oneruler:length=8k", "oneruler: language is missing; choose from zh, cs"),
+        ("oneruler:language=german,length=8k", "oneruler: language='german' is invalid; choose from"),
+        ("oneruler_de:language=de,length=8k", "unknown argument language='de'"),
+    ],
+)
+def test_mistakes_in_the_argument_of_a_category(text: str, message: str) -> None:
+    """An argument that is missing, or names no category, is refused with the categories."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_entry(BENCHMARKS, text)
+
+
+def test_lists_show_one_entry_for_all_categories() -> None:
+    """A benchmark whose argument selects the category has one run entry in lists."""
+    assert find_benchmark("oneruler").shown_entries == ["oneruler:language=…"]

@@ -99,7 +99,10 @@ def _load_registered(config: TokenizerConfig) -> Any:
             " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
         ) from error
     if tokenizer is None:
-        raise InputError(f"count_with={config.name!r} does not run in this process; give count_with= with another one, e.g. longctx/words")
+        raise InputError(
+            f"count_with={config.name!r} does not run in this process; give count_with= with another tokenizer, such as"
+            " longctx/words"
+        )
     return tokenizer
 
 

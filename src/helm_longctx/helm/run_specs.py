@@ -27,7 +27,7 @@ from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry, fetch_command
+from helm_longctx.tasks.entry import Entry, check_entry, fetch_command, select_category
 from helm_longctx.tasks.registry import OURS
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
@@ -51,6 +51,8 @@ def register_run_specs(benchmarks: Iterable[Benchmark]) -> None:
     for benchmark in benchmarks:
         for entry in benchmark.entries:
             run_spec_function(entry)(partial(build_run_spec, benchmark, entry))
+        if benchmark.category_argument:
+            run_spec_function(benchmark.name)(partial(build_run_spec, benchmark, benchmark.name))
 
 
 def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -78,6 +80,7 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
         InputError: an argument is wrong, the mirror lacks data, or answers cannot be scored on this machine.
     """
     apply_patches()
+    name, arguments = select_category(name, arguments)
     entry = check_entry(benchmark, name, arguments)
     entry.check_machine()
     check_data([entry])

@@ -180,6 +180,8 @@ class Benchmark:
         data: the terms of the data, by the address of the publisher's page (`data/origins.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
         leads: whether pages and tables show the benchmark before others.
+        category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
+            `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
     """
 
     name: str
@@ -205,11 +207,17 @@ class Benchmark:
     data: Mapping[str, Terms] = field(default_factory=dict)
     outputs: str = ""
     leads: bool = False
+    category_argument: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:
         """The category of each run-entry name."""
         return {"_".join(filter(None, (self.name, category.name))): category for category in self.categories}
+
+    @property
+    def shown_entries(self) -> list[str]:
+        """The run entries as lists show them: one for each category, or one whose argument selects the category."""
+        return [f"{self.name}:{self.category_argument}=…"] if self.category_argument else list(self.entries)
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:

@@ -230,6 +230,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     """
     by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
     name, arguments = split_entry(text)
+    check_category(name)
     if name not in by_name:
         raise InputError(f"unknown run entry {shorten(name)}; {list_choices(name, by_name)}")
     return check_entry(by_name[name], name, arguments)
@@ -250,7 +251,40 @@ def split_entry(text: str) -> tuple[str, dict[str, str]]:
         if key in arguments:
             raise InputError(f"{name}: {key} is given twice; give it once")
         arguments[key] = value
-    return name, arguments
+    return select_category(name, arguments)
+
+
+def select_category(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the run entry and the arguments of an entry such as `oneruler:language=de`, here `oneruler_de`.
+
+    Other entries are returned unchanged, and so is the name of such a benchmark alone.
+
+    Raises:
+        InputError: the benchmark has no such category.
+    """
+    from helm_longctx.tasks.registry import BY_CATEGORY  # benchmarks import modules of this room
+
+    benchmark, rest = BY_CATEGORY.get(name), dict(arguments)
+    if benchmark is None or benchmark.category_argument not in rest:
+        return name, rest
+    value = rest.pop(benchmark.category_argument)
+    names = {category.name: entry for entry, category in benchmark.entries.items()}
+    if value not in names:
+        raise bad_argument(name, benchmark.category_argument, value, list(names))
+    return names[value], rest
+
+
+def check_category(name: str) -> None:
+    """Check that a run entry is not the name of a benchmark whose run entry must select a category.
+
+    Raises:
+        InputError: it is such a name.
+    """
+    from helm_longctx.tasks.registry import BY_CATEGORY  # benchmarks import modules of this room
+
+    if benchmark := BY_CATEGORY.get(name):
+        names = ", ".join(category.name for category in benchmark.categories)
+        raise InputError(f"{name}: {benchmark.category_argument} is missing; choose from {names}")
 
 
 def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:

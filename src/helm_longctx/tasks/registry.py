@@ -88,6 +88,10 @@ OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entrie
 """The benchmark of each run entry."""
 
 
+BY_CATEGORY = {each.name: each for each in BENCHMARKS if each.category_argument}
+"""The benchmarks with a run entry of their own name, whose argument selects a category: `oneruler:language=de`."""
+
+
 def find_benchmark(name: str) -> Benchmark:
     """Find a benchmark by name.
 

@@ -86,7 +86,6 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         cut="middle",
         trait="Chinese" if dataset.chinese else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
-        extras=("chinese",) if dataset.metric in ("qa_f1_zh_score", "rouge_zh_score") else (),
         baseline=_baseline(dataset),
     )
 

@@ -99,7 +99,6 @@ def _task(secondary_task: str, metric: str) -> Task:
         record_shapes=_SHAPES | ({"similarity": SIMILARITY} if is_summary else {}),
         repeats=3,
         trait="" if name in PARTIAL else "whole text",
-        extras=("chinese",) if is_summary else (),
         baseline=Baseline(answer_lines, "[Answer]\nA"),
     )
 

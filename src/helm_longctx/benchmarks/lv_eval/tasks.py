@@ -53,7 +53,6 @@ def _task(dataset: Dataset) -> Task:
         cut="middle",
         trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
-        extras=("chinese",) if dataset.language == "zh" else (),
         baseline=Baseline("span", "the" if dataset.language == "en" else "的"),
     )
 

@@ -131,5 +131,6 @@ ONERULER = Benchmark(
         ),
     ),
     axis=Axis("tokens"),
+    category_argument="language",
     overall="All languages",
 )

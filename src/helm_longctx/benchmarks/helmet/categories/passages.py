@@ -78,7 +78,6 @@ RERANK = (
         sources=lambda length: tuple(release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)),
         arguments=("shots", "seed"),
         variants=STOP_VARIANTS,
-        extras=("reranking",),
         baseline=Baseline("ranking", "1 > 2 > 3"),
     ),
 )
