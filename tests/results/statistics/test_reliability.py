@@ -55,3 +55,9 @@ def test_monotonicity() -> None:
     assert monotonicity({8: 0.9, 64: 0.5, 16: 0.8, 32: 0.7}) == pytest.approx(-1)
     assert monotonicity({8: 0.9, 16: 0.7, 32: 0.8, 64: 0.5}) == pytest.approx(-2 / 3)
     assert math.isnan(monotonicity({8: 0.5, 16: 0.5}))
+
+
+def test_errors_of_rounding_are_no_noise() -> None:
+    """Equal scores whose errors differ from 0 only by rounding have an infinite ratio, or 0 if the means are equal, too."""
+    assert signal_to_noise([0.4, 0.5], [1e-17, 2e-17]).ratio == math.inf
+    assert signal_to_noise([0.5, 0.5 + 1e-16], [1e-17, 0.0]).ratio == 0

@@ -46,7 +46,7 @@ TEXTS = Task(
 
 LONGGENBENCH = Benchmark(
     name="longgenbench",
-    title="LongGenBench",
+    title="LongGenBench (Golden Thread)",
     description="Benchmarking Long-Form Generation in Long Context LLMs (arXiv 2409.02076)",
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,

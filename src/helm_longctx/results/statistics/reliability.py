@@ -40,6 +40,10 @@ class VarianceComponents:
         return math.sqrt(self.within / self.n)
 
 
+_ROUNDING = 1e-9
+"""Standard deviations of scores in 0…1 that are smaller than this are errors of rounding."""
+
+
 @dataclass(frozen=True)
 class SignalToNoise:
     """How well a task tells models apart.
@@ -54,8 +58,10 @@ class SignalToNoise:
 
     @property
     def ratio(self) -> float:
-        """Signal divided by noise; infinite without noise."""
-        return self.signal / self.noise if self.noise else math.inf
+        """Signal divided by noise; infinite if only the signal is more than an error of rounding, 0 if neither is."""
+        if self.noise > _ROUNDING:
+            return self.signal / self.noise
+        return math.inf if self.signal > _ROUNDING else 0.0
 
 
 def variance_components(scores: ArrayLike, groups: Sequence[object]) -> VarianceComponents:

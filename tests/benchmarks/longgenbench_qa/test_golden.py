@@ -1,0 +1,102 @@
+"""Tests that prompts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks.longgenbench_qa import BENCHMARK, scoring
+from helm_longctx.benchmarks.longgenbench_qa.data import GSM8K_SCRIPT, MMLU_PROMPT, PROMPTS
+from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import InputError
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.longgenbench_qa.fabricate import answer, build_longgenbench_qa
+from tests.support.official import digest, read_golden
+
+GOLDEN = read_golden(__file__)
+GSM8K, MMLU = BENCHMARK.tasks
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
+    """Return a folder with the fabricated files."""
+    return DataRoot(build_longgenbench_qa(tmp_path_factory.mktemp("data")), mirror=True)
+
+
+def users(examples: Sequence[Example]) -> list[str]:
+    """Return the user messages."""
+    return [example.messages[1]["content"] for example in examples]
+
+
+def test_prompts(root: DataRoot) -> None:
+    """The user messages of both tasks are the official ones, and each subject has its own system message."""
+    for task in BENCHMARK.tasks:
+        examples = list(load_examples(task, Settings(None), root))
+        assert {case[0] for case in GOLDEN[task.name]} == {digest(users(examples))}
+        systems = {example.messages[0]["content"] for example in examples}
+        assert len(systems) == (1 if task is GSM8K else 57)
+    assert "step by step,  world religions of nonsense." in examples[-1].messages[0]["content"]
+
+
+def test_right_answers_of_gsm8k(root: DataRoot) -> None:
+    """The numbers of questions and of right answers in odd texts are the official ones."""
+    examples = list(load_examples(GSM8K, Settings(None), root))
+    for seed, (_, asked, right) in enumerate(GOLDEN["gsm8k"]):
+        rng, counts = random.Random(seed), [0, 0]
+        for example in examples:
+            answers = scoring.find_answers(answer(rng, *[(35, 40), (0, 35), (35, 35)][seed % 3]))
+            for place, count in enumerate(scoring._read_file(answers, example.references, scoring._same_number)):
+                counts[place] += count
+        assert counts == [asked, right]
+
+
+def test_right_answers_of_mmlu(root: DataRoot) -> None:
+    """The accuracy of odd texts is the official one."""
+    examples = list(load_examples(MMLU, Settings(None), root))
+    for seed, (_, right) in enumerate(GOLDEN["mmlu"]):
+        rng = random.Random(seed)
+        scores = [MMLU.scores({"prediction": answer(rng, 20, 24), "references": e.references}) for e in examples]
+        assert sum(each["accuracy"] for each in scores) * 20 == pytest.approx(right)
+        assert {each["answered"] for each in scores} == {1.0}
+
+
+def test_defects_and_their_remedies() -> None:
+    """An answer without a number or letter, and a right answer with a comma, count only in the mended accuracy."""
+    text = "Answer_9:\nnone\n\nAnswer_10:\nThe answer is 1,234.\n\n"
+    scores = scoring.score_gsm8k({"prediction": text, "references": ["#### 0", "#### 1,234", "#### 5"]})
+    assert scores == {"accuracy": 0.5, "answered": pytest.approx(2 / 3), "accuracy_of_all": pytest.approx(1 / 3)}
+    assert scoring.score_gsm8k({"prediction": "", "references": ["#### 0"]}) == {"answered": 0, "accuracy_of_all": 0}
+    scores = scoring.score_mmlu({"prediction": "Answer_6:\nnone of them\n\n", "references": ["A", "B"]})
+    assert scores == {"accuracy": 0.5, "answered": 0.5, "accuracy_of_all": 0}
+
+
+@given(st.text(alphabet="Answer_:\n\r 1Q.A_gold:", max_size=80))
+def test_scores_of_any_text(text: str) -> None:
+    """Each text has shares in 0…1."""
+    for task, gold in ((GSM8K, "#### 1"), (MMLU, "A")):
+        assert all(0 <= score <= 1 for score in task.scores({"prediction": text, "references": [gold] * 3}).values())
+
+
+def test_a_faulty_file_is_named(tmp_path: Path) -> None:
+    """A script without the system message and a subject without examples end in one line."""
+    root = DataRoot(build_longgenbench_qa(tmp_path), mirror=True)
+    (root / GSM8K_SCRIPT.path).write_text("x = 1\n")
+    with pytest.raises(InputError, match=r"longgenbench_GSM8K_openai.py has no system message; fetch the file again"):
+        list(load_examples(GSM8K, Settings(None), root))
+    (root / PROMPTS.path / MMLU_PROMPT).write_text("{}")
+    with pytest.raises(InputError, match=r"mmlu's format: KeyError 'abstract_algebra'"):
+        list(load_examples(MMLU, Settings(None), root))
+
+
+def test_samples(root: DataRoot) -> None:
+    """The sample is 20 texts of 35 questions, and fewer if the file ends; a smaller one is the first texts."""
+    assert (GSM8K.num_samples, MMLU.num_samples) == (20, 57)
+    examples = list(load_examples(GSM8K, Settings(None), root))
+    assert [len(each.references) for each in examples] == [35, 35, 10]
+    assert list(load_examples(GSM8K, Settings(None, num_samples=1), root)) == examples[:1]
