@@ -87,7 +87,7 @@ def _row(board: Board, each: Reliability) -> list[Cell]:
         number_cell(signal.signal if signal else None, "too few models"),
         number_cell(signal.noise if signal else None, "too few models"),
         # Without any noise there is no sample of right and wrong answers that could tell the models apart.
-        _plain_cell(signal.ratio if signal and signal.noise else None, ".1f"),
+        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, ".1f"),
         *_variance_cells(each),
         _plain_cell(each.monotonicity, ".2f"),
         _plain_cell(each.tokens, ",.0f"),
