@@ -248,3 +248,10 @@ def test_weights_are_loaded_once(tmp_path: Path) -> None:
     assert weights.load() is Weights.find(path, None, "float32", None).load()
     assert weights.load() is not Weights.find(path, None, "bfloat16", "eager").load()
     assert Weights.find(path, None, "bfloat16", "eager").load()._model.dtype == torch.bfloat16
+
+
+def test_times_and_memory_of_an_answer(pair: tuple[LocalModel, Any]) -> None:
+    """The time of the first token is a part of the time of the answer, and the memory is more than the weights need."""
+    generation = ask(pair[0], prompts()[-1])
+    assert 0 < generation.first_seconds < generation.seconds
+    assert generation.peak_memory > 0.01

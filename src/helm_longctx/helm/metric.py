@@ -17,12 +17,20 @@ from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, 
 from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat, merge_stat
+from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.jury import jury_stats
 from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.models.apis.usage import Usage, model_of, output_truncated, thinking_unfinished, usage_of
+from helm_longctx.models.apis.usage import (
+    Usage,
+    measures_of,
+    model_of,
+    output_truncated,
+    thinking_unfinished,
+    usage_of,
+)
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.registry import find_benchmark
@@ -165,6 +173,8 @@ class LongContextMetric(Metric):
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if state.result and state.result.request_time is not None and state.result.request_time >= 0:
             yield "request_seconds", state.result.request_time
+            if failure is None:
+                yield from _efficiency(state.result, state.result.request_time)
 
     def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
@@ -252,6 +262,25 @@ def _count_instances(state: ScenarioState) -> list[Stat]:
     first_trial = (each.instance for each in state.request_states if each.train_trial_index == 0)
     counts = Counter(map(MetricContext.from_instance, first_trial))
     return [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts.items()]
+
+
+def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, float]]:
+    """Yield the speed and the memory of an answer, as far as they were measured."""
+    usage, measures = usage_of(result), measures_of(result)
+    first = measures.first_token_seconds
+    if first is not None:
+        yield "first_token_seconds", first
+    if measures.peak_memory is not None:
+        yield "peak_memory", measures.peak_memory
+    if usage is None:
+        return
+    yield "cached_share", usage.cached_tokens / usage.input_tokens
+    if first:
+        yield "prefill_tokens_per_second", (usage.input_tokens - usage.cached_tokens) / first
+    # An answer of one token has no second one whose time could be measured.
+    tokens, rest = (usage.output_tokens, seconds) if first is None else (usage.output_tokens - 1, seconds - first)
+    if tokens > 0 and rest > 0:
+        yield "decode_tokens_per_second", tokens / rest
 
 
 def _usage_values(usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:

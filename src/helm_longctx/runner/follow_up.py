@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import failure_of
-from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.models.apis.usage import Measures, Usage, usage_of, with_measures, with_usage
 from helm_longctx.tasks.prompt import FollowUp
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -49,6 +49,8 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
         cached=first.cached and last.cached,
         request_time=sum(seconds) if seconds else None,
     )
+    # The speed of one request is not the speed of both.
+    joined = with_measures(joined, Measures())
     parts = usage_of(first), usage_of(last)
     # Tokens of one request would look like the tokens of both, and the limit in dollars would count too little.
     known = [astuple(part) for part in parts if part is not None]

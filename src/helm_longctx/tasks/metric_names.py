@@ -87,6 +87,24 @@ CONDITIONS = {
         None,
     ),
     "request_seconds": ("Seconds", "Seconds per request.", True),
+    "first_token_seconds": (
+        "Seconds to the first token",
+        "Seconds until the first piece of an answer arrives. Answers of servers are measured if they are streamed.",
+        True,
+    ),
+    "prefill_tokens_per_second": (
+        "Prompt tokens per second",
+        "Number of tokens of the prompt that were not cached, divided by the seconds to the first token.",
+        False,
+    ),
+    "decode_tokens_per_second": (
+        "Output tokens per second",
+        "Number of tokens that the model generated after the first one, divided by the seconds after it; without a"
+        " time of the first token, all generated tokens divided by all seconds.",
+        False,
+    ),
+    "cached_share": ("Cached share", "Share of the prompt's tokens that came from the provider's cache.", None),
+    "peak_memory": ("Peak memory", "GiB that a local model and its caches needed, of the GPU if there is one.", True),
     "published": ("Published", "1 for a score that the benchmark's authors published and that was not run here.", None),
     "num_instances": ("Instances", "Number of instances.", None),
 }
@@ -96,14 +114,17 @@ FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""
 
 
-_NUMBERS = {"price_date", "request_seconds", "jury_alpha", "cost", "num_instances"}
+PLAIN_NUMBERS = (
+    *("request_seconds", "first_token_seconds", "prefill_tokens_per_second", "decode_tokens_per_second"),
+    *("peak_memory", "jury_alpha", "cost", "price_date", "num_instances"),
+)
 """Conditions that are neither shares nor numbers of tokens."""
 
 
 def is_share(benchmark: Benchmark, name: str) -> bool:
     """Whether people read a statistic in percent: scores and shares, but not counts, seconds and dollars."""
     if name in CONDITIONS:
-        return name not in _NUMBERS and not name.endswith("_tokens")
+        return name not in PLAIN_NUMBERS and not name.endswith("_tokens")
     return all(metric.range == (0.0, 1.0) for metric in benchmark.metrics if metric.name == name)
 
 

@@ -18,7 +18,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.caching import with_beginning
-from helm_longctx.models.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
+from helm_longctx.models.apis.usage import (
+    Measures,
+    Usage,
+    measures_of,
+    output_truncated,
+    thinking_unfinished,
+    usage_of,
+)
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.http import HTTP
 from tests.support.servers import faults
@@ -58,6 +65,19 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     assert call.body.get("stream", False) == stream
     sent = {name: value for name, value in call.body.items() if name not in ("messages", "prompt")}
     assert result.completions[0].finish_reason["sent"] == sent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_time_of_the_first_piece(kind: str, server: Server) -> None:
+    """The time until the first piece of an answer is measured if the answer is streamed, and is kept in the cache."""
+    server.delay = 0.2
+    assert measures_of(make(kind, server).make_request(REQUEST)) == Measures()
+    client = make(kind, server, stream=True)
+    result = client.make_request(REQUEST)
+    first = measures_of(result).first_token_seconds
+    assert result.request_time
+    assert first
+    assert 0.2 <= first <= result.request_time
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -26,7 +27,8 @@ from helm_longctx.models.apis.http import http_library, response_type, ssl_conte
 from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
-from helm_longctx.models.apis.usage import usage_of, with_model, with_sent
+from helm_longctx.models.apis.replies import TimedEvents
+from helm_longctx.models.apis.usage import Measures, usage_of, with_measures, with_model, with_sent
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
@@ -204,6 +206,7 @@ class ProviderClient(CachingClient):
             # the model refuses.
             sent = reply.get("sent") or without_prompt(self.body(request))
             result = with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            result = with_measures(result, Measures(first_token_seconds=reply.get("first_token_seconds")))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
         if (other := find_other_model(result)) is not None:
@@ -270,8 +273,10 @@ class ProviderClient(CachingClient):
             response = library.post(path, cast_to=response_type(library), content=content)
             return read_reply(response.content)
         stream_cls = self._package.Stream[object]
+        start = time.monotonic()
         with library.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
-            return self._join(events)
+            timed = TimedEvents(events, start)
+            return {**self._join(timed), "first_token_seconds": timed.seconds}
 
     def _thread_library(self) -> Any:
         """Return `client` with HTTP connections that only this thread uses.

@@ -1,4 +1,4 @@
-"""What is known of an answer besides its text: its tokens, its model, what was sent, and what the limit cut.
+"""What is known of an answer besides its text: tokens, model, what was sent and measured, and what the limit cut.
 
 HELM's result has no fields for this. It is kept with the finish reason of the first completion, which our journal and
 `scenario_state.json` store as it is.
@@ -12,7 +12,7 @@ from typing import Any
 
 from helm.common.request import RequestResult
 
-_USAGE, _SENT, _MODEL = "usage", "sent", "model"
+_USAGE, _SENT, _MODEL, _MEASURES = "usage", "sent", "model", "measures"
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
@@ -87,6 +87,33 @@ def usage_of(result: RequestResult) -> Usage | None:
 def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
     """Return a result that has the tokens, or none if they are not known; the same if it has no completion."""
     return _annotate(result, _USAGE, None if usage is None else dict(vars(usage)))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What was measured while an answer was generated; None for what was not.
+
+    Args:
+        first_token_seconds: seconds from the start of the request to the first piece of the answer, reasoning included.
+        peak_memory: GiB of memory, of the GPU if there is one, that the model and its caches needed in this process.
+    """
+
+    first_token_seconds: float | None = None
+    peak_memory: float | None = None
+
+
+def measures_of(result: RequestResult) -> Measures:
+    """Return what was measured; nothing for an answer that was not streamed, or of an older version."""
+    found = _finish(result).get(_MEASURES)
+    values = found if isinstance(found, Mapping) else {}
+    names = Measures.__dataclass_fields__
+    return Measures(**{name: value for name in names if isinstance(value := values.get(name), float) and value >= 0})
+
+
+def with_measures(result: RequestResult, measures: Measures) -> RequestResult:
+    """Return a result that has what was measured, in place of what it has."""
+    known = {name: value for name, value in vars(measures).items() if value is not None}
+    return _annotate(result, _MEASURES, known or None) if known or _MEASURES in _finish(result) else result
 
 
 def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:

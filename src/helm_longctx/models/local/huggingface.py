@@ -14,7 +14,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
-from helm_longctx.models.apis.usage import Usage, with_usage
+from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.weights import Weights
@@ -102,7 +102,8 @@ class LongContextHuggingFaceClient(CachingClient):
         )
         read = {"input_tokens": response["prompt_tokens"], "cached_tokens": response["reused_tokens"]}
         # The token that ended the answer counts: the model wrote it.
-        return with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
+        result = with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
+        return with_measures(result, Measures(**response.get("measures", {})))
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
@@ -141,6 +142,10 @@ class LongContextHuggingFaceClient(CachingClient):
             "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
             "request_time": encoded + generation.seconds,
+            "measures": {
+                "first_token_seconds": encoded + generation.first_seconds,
+                "peak_memory": generation.peak_memory,
+            },
             "request_datetime": int(started_at),
         }
 

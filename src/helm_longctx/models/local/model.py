@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -61,11 +62,25 @@ class Generation:
         tokens: the token ids, including the one that ended the answer.
         reused: number of prompt tokens that were taken from the cache.
         seconds: time that the model worked, without waiting for other requests.
+        first_seconds: the part of this time until the first token of the answer.
+        peak_memory: GiB of memory that were used at most: of the GPU in this request, or of this process so far.
     """
 
     tokens: list[int]
     reused: int
     seconds: float
+    first_seconds: float
+    peak_memory: float
+
+
+def _largest_memory() -> int:
+    """Return the bytes of memory that this process has had at most; 0 on systems that do not tell."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
 
 
 class LocalModel:
@@ -117,13 +132,17 @@ class LocalModel:
         import torch
 
         start = time.perf_counter()
+        on_gpu = self._model.device.type == "cuda"
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(self._model.device)
         ids = torch.tensor([job.prompt], device=self._model.device)
         cache, reused = self._take_prefix(job)
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)
-        tokens = self._write(ids, cache, job)
+        tokens, first = self._write(ids, cache, job)
         if job.reuse_prefix:
             self._keep(job, cache)
-        return Generation(tokens, reused, time.perf_counter() - start)
+        peak = torch.cuda.max_memory_allocated(self._model.device) if on_gpu else _largest_memory()
+        return Generation(tokens, reused, time.perf_counter() - start, first - start, peak / (1 << 30))
 
     def _read_prompt(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
         """Fill the cache with all prompt tokens except the last; None if the model has no cache.
@@ -143,13 +162,16 @@ class LocalModel:
                 break
         return cache
 
-    def _write(self, ids: Any, cache: Any, job: Job) -> list[int]:
+    def _write(self, ids: Any, cache: Any, job: Job) -> tuple[list[int], float]:
+        """Return the tokens of the answer, and the time of the first one."""
         import torch
         from transformers import StoppingCriteriaList
 
-        length = ids.shape[1]
+        length, times = ids.shape[1], []
 
         def is_finished(answer: Any, scores: Any) -> Any:
+            if not times:
+                times.append(time.perf_counter())
             stop = job.is_finished is not None and job.is_finished(answer[0, length:].tolist())
             return torch.tensor([stop], device=answer.device)
 
@@ -165,10 +187,10 @@ class LocalModel:
             **GREEDY,
             eos_token_id=ends or None,
             pad_token_id=ends[0] if ends else 0,  # not used without batches; transformers warns if it is missing
-            stopping_criteria=StoppingCriteriaList([is_finished] if job.is_finished else []),
+            stopping_criteria=StoppingCriteriaList([is_finished]),
         )
         answer: list[int] = output[0, length:].tolist()
-        return answer
+        return answer, times[0] if times else time.perf_counter()
 
     def _take_prefix(self, job: Job) -> tuple[Any, int]:
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.

@@ -9,7 +9,7 @@ from helm_longctx.results.comparability import MARK, describe
 from helm_longctx.results.reading import Result, Run
 from helm_longctx.results.report.cells import caveat_kinds, number_cell
 from helm_longctx.results.report.document import Cell, Column, Section, Table
-from helm_longctx.tasks.metric_names import CONDITIONS
+from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
 
 Links = Callable[[Run], tuple[str, str]]
 """(run) → the addresses of its instances in the report and of its page in HELM; empty if there is no such page."""
@@ -18,8 +18,6 @@ COST = "cost"
 """The statistic that is summed over a run's answers. The others are shown as means."""
 
 _LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
-_PLAIN = ("request_seconds", "jury_alpha", COST)
-"""Statistics that are neither shares nor numbers of tokens."""
 
 
 def condition_sections(board: Board, links: Links) -> list[Section]:
@@ -73,7 +71,7 @@ def _mean(results: Sequence[Result], name: str) -> float | None:
 def _number(name: str, value: float | None) -> Cell:
     if value is not None and name.endswith("_tokens"):
         return Cell(f"{value:,.0f}", value)
-    if value is not None and name in _PLAIN:
+    if value is not None and name in PLAIN_NUMBERS:
         return Cell(f"{value:.2f}", value)
     return number_cell(value)
 
