@@ -167,7 +167,8 @@ class LocalModel:
         import torch
         from transformers import StoppingCriteriaList
 
-        length, times = ids.shape[1], []
+        length = ids.shape[1]
+        times: list[float] = []
 
         def is_finished(answer: Any, scores: Any) -> Any:
             if not times:
