@@ -30,7 +30,7 @@ def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable])
     for result in results:
         earlier = best.setdefault(key(result), result)
         # The comparison is strict, so that the first of equal results counts.
-        if _weight(result) > _weight(earlier):
+        if result is not earlier and _weight(result) > _weight(earlier):
             best[key(result)] = result
     return list(best.values())
 

@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -348,15 +349,21 @@ def _published_result(benchmark: Benchmark, entry: str, task: str, row: Publishe
     # The publication does not name the protocol of a model, so the smallest sample is used.
     own = sum(min(each.sample(Settings(length, protocol=protocol)) for protocol in each.variants) for each in tasks)
     count = own if row.samples is None else row.samples
-    ends = wilson(score, count, normal_quantile()) if count else (math.nan, math.nan)
-    interval = Interval(score, *ends, count)
     headline = benchmark.task(task).headline if task else ()
     names = [MAIN_METRIC, *([task_score(task)] if task else []), *(headline if len(headline) == 1 else ())]
+    means = {**dict.fromkeys(names, score), **row.metrics.get(task, {})}
+    intervals = {name: _widest_interval(mean, count) for name, mean in means.items()}
     judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-    statistics = {**dict.fromkeys(names, Statistic(interval)), MAKER: Statistic(without_ends(1.0))}
+    statistics = {name: Statistic(each) for name, each in intervals.items()} | {MAKER: Statistic(without_ends(1.0))}
     caveats = (Caveat("imported", task, row.source),) if row.source else ()
     about = (benchmark.name, entry, task, f"{PUBLISHED}{row.model}", length, "full")
-    return Result(*about, interval, judges, caveats, statistics=statistics)
+    return Result(*about, intervals[MAIN_METRIC], judges, caveats, statistics=statistics)
+
+
+@cache
+def _widest_interval(mean: float, count: int) -> Interval:
+    """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
+    return Interval(mean, *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)), count)
 
 
 def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:

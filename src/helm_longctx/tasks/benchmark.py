@@ -102,6 +102,7 @@ class Published:
         source: the file from which a score of somebody's run was imported without its answers; empty for scores that
             the benchmark's authors published.
         samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
+        metrics: the official metrics of tasks whose score is the mean of several, 0…1.
     """
 
     model: str
@@ -110,6 +111,7 @@ class Published:
     scores: Mapping[str, float]
     source: str = ""
     samples: int | None = None
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks.benchmark import Category, Published
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.models import ModelProperties, read_models
 
@@ -24,18 +26,39 @@ def release_file(path: str) -> ReleaseFile:
     return ReleaseFile(RELEASE, f"helmet/{path}")
 
 
-def published_results() -> tuple[Published, ...]:
-    """Return each model's published score in each category at each length.
+def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
+    """Return each model's published score in each task at each length, or else in each category.
 
-    Source: the results table of the project page (princeton-nlp.github.io/HELMET), with five lengths, 59 to 63 models
-    and percentages of one decimal (published.csv). The means of the seven categories equal the printed averages, with
-    one exception: for GPT-4o-05 at 32k the page prints 63.3, and the mean is 63.2.
+    Source of tasks: the main table that the authors' notebook prints (visualization.ipynb of princeton-nlp/HELMET at
+    2ca8378), with 59 models at five lengths. published.csv has its percentages with up to six decimals. A column
+    `task:metric` has one of the task's official metrics, whose mean is the score. Source of categories: the results
+    table of the project page (princeton-nlp.github.io/HELMET), with percentages of one decimal.
+    published_categories.csv has its models that the notebook lacks.
+
+    Args:
+        categories: the averaged categories.
     """
     results: list[Published] = []
     for row in read_table(__package__, "published.csv"):
-        model, length = row.pop("model"), parse_length(row.pop("length"))
-        results += [Published(model, name, length, {"": float(percent) / 100}) for name, percent in row.items()]
+        model, length, *cells = row.values()
+        values: dict[str, dict[str, float]] = defaultdict(dict)
+        for column, percent in zip(list(row)[2:], cells, strict=True):
+            task, _, metric = column.partition(":")
+            values[task][metric] = float(percent) / 100
+        results += [_published_tasks(model, parse_length(length), category, values) for category in categories]
+    for row in read_table(__package__, "published_categories.csv"):
+        model, size = row.pop("model"), parse_length(row.pop("length"))
+        results += [Published(model, name, size, {"": float(percent) / 100}) for name, percent in row.items()]
     return tuple(results)
+
+
+def _published_tasks(
+    model: str, length: int, category: Category, values: Mapping[str, Mapping[str, float]]
+) -> Published:
+    own = {task.name: values[task.name] for task in category.tasks}
+    metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
+    scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
+    return Published(model, category.name, length, scores, metrics=metrics)
 
 
 def published_models() -> Mapping[str, ModelProperties]:

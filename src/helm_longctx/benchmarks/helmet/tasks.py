@@ -10,6 +10,17 @@ from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_m
 from helm_longctx.tasks.benchmark import Benchmark, Terms
 from helm_longctx.tasks.protocols import read_protocols
 
+_AVERAGED = (
+    recall.CATEGORY,
+    passages.RAG_CATEGORY,
+    icl.CATEGORY,
+    cite.CATEGORY,
+    passages.RERANK_CATEGORY,
+    longqa.CATEGORY,
+    summ.CATEGORY,
+)
+_PUBLISHED = partial(published_results, _AVERAGED)
+
 HELMET = Benchmark(
     name="helmet",
     title="HELMET",
@@ -35,20 +46,11 @@ HELMET = Benchmark(
             "ODC-By; CC-BY-NC-4.0 for the summaries and the metadata"
         ),
     },
-    categories=(
-        recall.CATEGORY,
-        passages.RAG_CATEGORY,
-        icl.CATEGORY,
-        cite.CATEGORY,
-        passages.RERANK_CATEGORY,
-        longqa.CATEGORY,
-        summ.CATEGORY,
-        *recall.NOT_AVERAGED,
-    ),
+    categories=(*_AVERAGED, *recall.NOT_AVERAGED),
     metrics=METRICS,
-    published=published_results,
+    published=_PUBLISHED,
     models=published_models,
-    protocols=partial(read_protocols, __package__, published_results),
+    protocols=partial(read_protocols, __package__, _PUBLISHED),
     overall="Average",
     judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
     outputs="helm_longctx.benchmarks.helmet.outputs.READER",

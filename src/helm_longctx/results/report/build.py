@@ -15,6 +15,7 @@ from helm_longctx.results.report.comparison import comparison_sections
 from helm_longctx.results.report.conditions import Links, condition_sections
 from helm_longctx.results.report.document import Figure, Page, Report, Section
 from helm_longctx.results.report.files import write_document
+from helm_longctx.results.report.heat import heat_sections
 from helm_longctx.results.report.instances import helm_page, page_name, write_instance_pages
 from helm_longctx.results.report.judged import judged_sections
 from helm_longctx.results.report.leaderboard import first_models, leaderboard_sections
@@ -85,6 +86,7 @@ def _pages(board: Board, links: Links) -> list[Page]:
     parts: list[tuple[str, str, Sequence[Section]]] = [
         ("", "Leaderboard", leaderboard_sections(board)),
         ("length", "Length", length_sections(board)),
+        ("heat", "Heat tables", heat_sections(board)),
         ("depth", "Depth", depth_sections(board)),
         ("complexity", "Complexity", sweep_sections(board)),
         ("reported", "Reported", reported_sections(board)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 from helm_longctx.results.boards import Board, label
@@ -47,9 +48,8 @@ def _scatter(board: Board, found: JudgedAnswers, titles: dict[str, str], name: s
     ]
     rows += [
         {"row": one, "column": other, "label": _text(correlation)}
-        for one in metrics
-        for other in metrics
-        if one != other and not math.isnan((correlation := found.over_answers(one, other)).rho)
+        for one, other in combinations(metrics, 2)
+        if not math.isnan((correlation := found.over_answers(one, other)).rho)
     ]
     about = (
         f"{board.titles[found.task]}: each point is the answers with these two values; its area is their number. Choose"

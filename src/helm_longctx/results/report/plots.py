@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from helm_longctx.results.comparability import MARK
+
 Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -215,6 +217,38 @@ def depth_maps(models: Sequence[str], depths: Sequence[str], lengths: Sequence[s
     }
 
 
+def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
+    """Return a panel for each part: the scores of models, in the order of the rows, by length.
+
+    Rows have `model`, `part`, a score by length, and `marked`, the lengths at which a mark is written after the score.
+    """
+    encoding = {
+        "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
+        "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
+    }
+    # The scale is fixed, so that the colours of two panels can be compared.
+    heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"}
+    text = f"format(100 * datum.score, '.1f') + (indexof(datum.marked || [], datum.length) < 0 ? '' : '{MARK}')"
+    tooltip = [*({"field": name} for name in ("model", "part", "length")), {"field": "score", **_PERCENT}]
+    return {
+        **_base(),
+        "transform": [{"fold": list(lengths), "as": ["length", "score"]}, {"filter": "isValid(datum.score)"}],
+        "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
+        "columns": 2,
+        "spec": {
+            **{"width": 52 * len(lengths), "height": {"step": 20}, "encoding": encoding},
+            "layer": _heat_layers({**heat, "legend": {"format": ".0%"}}, "datum.score > 0.55", text, tooltip),
+        },
+    }
+
+
+def mirror(spec: Spec) -> Spec:
+    """Return a heat map that shows each row also with `row` and `column` exchanged, because the relation has no order."""
+    both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
+    pairs = [{"calculate": names, "as": field} for field, names in both.items()]
+    return {**spec, "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}]}
+
+
 def matrix(
     order: Sequence[str], field: str, largest: float, text: str, formats: Mapping[str, str | None], legend: str
 ) -> Spec:
@@ -259,7 +293,8 @@ def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec])
 def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
     """Return a plot of one part against another, which readers choose, with their correlation.
 
-    Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of a correlation.
+    Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of the correlation
+    of these two parts.
 
     Args:
         parts: the title of each part.
@@ -294,12 +329,16 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
                 },
             },
             {
-                "transform": [{"filter": "datum.row == across && datum.column == up"}],
+                "transform": [{"filter": {"or": [_axes("row", "column"), _axes("column", "row")]}}],
                 "mark": {"type": "text", "align": "left", "fontSize": 13},
                 "encoding": {"text": {"field": "label"}, **corner},
             },
         ],
     }
+
+
+def _axes(across: str, up: str) -> str:
+    return f"datum.{across} == across && datum.{up} == up"
 
 
 def _axis_choices(parts: Mapping[str, str], x: str, y: str) -> list[Spec]:

@@ -10,7 +10,7 @@ from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.report.cells import p_text
 from helm_longctx.results.report.document import Figure, Section
-from helm_longctx.results.report.plots import matrix, scatter
+from helm_longctx.results.report.plots import matrix, mirror, scatter
 from helm_longctx.results.statistics import correlation
 from helm_longctx.results.statistics.correlation import Correlation
 
@@ -60,17 +60,13 @@ def _scores(board: Board, parts: Sequence[str], length: int | None) -> dict[str,
     return found
 
 
-def _both(found: Mapping[tuple[str, str], Correlation]) -> dict[tuple[str, str], Correlation]:
-    return {**found, **{(other, one): each for (one, other), each in found.items()}}
-
-
 def _heat_map(board: Board, parts: Sequence[str], found: Mapping[tuple[str, str], Correlation], name: str) -> Figure:
     rows = [
         {
             **{"row": board.titles[one], "column": board.titles[other], "rho": round(each.rho, 4)},
             **{"p": float(f"{each.p_value:.3g}"), "low": round(each.low, 3), "high": round(each.high, 3), "n": each.n},
         }
-        for (one, other), each in _both(found).items()
+        for (one, other), each in found.items()
         if not math.isnan(each.rho)
     ]
     about = (
@@ -79,7 +75,7 @@ def _heat_map(board: Board, parts: Sequence[str], found: Mapping[tuple[str, str]
     )
     formats = {"rho": ".2f", "low": ".2f", "high": ".2f", "p": ".2~g", "n": None}
     spec = matrix([board.titles[part] for part in parts], "rho", 1.0, "format(datum.rho, '.2f')", formats, ".1f")
-    return Figure(f"{name}-correlations", "Rank correlations", about, spec, rows)
+    return Figure(f"{name}-correlations", "Rank correlations", about, mirror(spec), rows)
 
 
 def _scatter(
@@ -94,7 +90,7 @@ def _scatter(
     ]
     rows += [
         {"row": one, "column": other, "label": _label(each)}
-        for (one, other), each in _both(found).items()
+        for (one, other), each in found.items()
         if not math.isnan(each.rho)
     ]
     about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."

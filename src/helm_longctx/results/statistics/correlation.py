@@ -49,19 +49,20 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
         clusters: the number of independent groups of rows, such as the questions that several models answered. The
             p-value and the interval then count each group as one pair. None if all rows are independent.
     """
-    from scipy.stats import rankdata, spearmanr
+    from scipy.stats import rankdata
 
     first, second = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
     first, second = first[both], second[both]
     n = len(first)
-    # SciPy would return NaN with a warning for a constant column.
+    # NumPy would return NaN with a warning for a constant column.
     if n < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Correlation(math.nan, math.nan, math.nan, math.nan, n)
-    rho = float(spearmanr(first, second).statistic)
+    first, second = rankdata(first), rankdata(second)
+    rho = float(np.corrcoef(first, second)[0, 1])
     pairs = n if clusters is None else min(clusters, n)
     is_exact = pairs == n <= _MOST_EXACT
-    p_value = _exact(rankdata(first), rankdata(second)) if is_exact else _approximate(rho, pairs)
+    p_value = _exact(first, second) if is_exact else _approximate(rho, pairs)
     return Correlation(rho, p_value, *_fisher(rho, pairs), n)
 
 

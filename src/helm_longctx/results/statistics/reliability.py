@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,9 +120,8 @@ def monotonicity(scores: Mapping[int, float]) -> float:
     Returns:
         The correlation; NaN for fewer than two lengths, or if all scores are equal.
     """
-    from scipy.stats import kendalltau
-
-    if len(set(scores.values())) < 2:
-        return math.nan
-    lengths = sorted(scores)
-    return float(kendalltau(lengths, [scores[length] for length in lengths]).statistic)
+    pairs = combinations([scores[length] for length in sorted(scores)], 2)
+    signs = [(later > earlier) - (later < earlier) for earlier, later in pairs]
+    # This is tau-b: only scores can be equal, not lengths. SciPy takes a thousand times as long for five values.
+    untied = sum(map(abs, signs))
+    return sum(signs) / math.sqrt(len(signs) * untied) if untied else math.nan
