@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Task
 
@@ -19,6 +20,14 @@ def entry_of(task: Task) -> str:
 
 
 def load(entry: str, root: DataRoot) -> list[Example]:
+    """Return the examples of an entry with one task, as its loader makes them."""
     parsed = parse_entry(BENCHMARKS, entry)
     (task,) = parsed.tasks
     return list(task.load(task, parsed.settings, root))
+
+
+def load_asked(entry: str, root: DataRoot) -> list[Example]:
+    """Return the examples of an entry with one task, as its method asks them."""
+    parsed = parse_entry(BENCHMARKS, entry)
+    (task,) = parsed.tasks
+    return list(load_examples(task, parsed.settings, root))

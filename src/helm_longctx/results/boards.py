@@ -23,9 +23,13 @@ from helm_longctx.results.reading import PUBLISHED, Result, Run, published_resul
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.methods.registry import METHODS
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
 """The models whose scores need no understanding, and their names in plots."""
+
+_FLOOR_MARKS = tuple(f" (method={method.name}" for method in METHODS.values() if method.is_floor)
+"""The parts of models' names that say that a method asks without the context (`runs.scores.shown_model`)."""
 
 
 class ScoreKey(NamedTuple):
@@ -106,7 +110,8 @@ class Board:
 
     def is_floor(self, model: str) -> bool:
         """Whether a model's scores need no understanding."""
-        return model in FLOORS or model.removeprefix(PUBLISHED) in self.benchmark.floors
+        is_floor = model in FLOORS or model.removeprefix(PUBLISHED) in self.benchmark.floors
+        return is_floor or any(mark in model for mark in _FLOOR_MARKS)
 
     @cached_property
     def competitors(self) -> list[str]:

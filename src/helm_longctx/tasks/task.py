@@ -77,6 +77,7 @@ class Example:
             with the cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
         errata: the rules of the benchmark's `errata.jsonl` by which the example has a known error.
+        template: the template of the prompt, if a method does not use the task's.
     """
 
     id: str
@@ -95,6 +96,7 @@ class Example:
     reserved: int = 0
     answer_tokens: int | None = None
     errata: tuple[str, ...] = ()
+    template: Template | None = None
 
     @property
     def question(self) -> str | None:
@@ -104,7 +106,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Reasoning:
-    """How the official code asks for reasoning before the answer.
+    """How a benchmark asks for reasoning before the answer: as its official code, or with prompts of ours.
 
     Args:
         ask: returns an example with these prompts.
@@ -226,7 +228,8 @@ class Task:
             `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
         extras: the extras of this package that the task needs, to be loaded or scored.
         baseline: how the baseline models answer the task; None if they do not.
-        reasoning: the official prompts for reasoning before the answer (`method=cot`); None if there are none.
+        reasoning: the prompts for reasoning before the answer (`method=cot`); None if there are none.
+        question_only: our prompt of the question alone (`method=question_only`); None if there is none.
     """
 
     name: str
@@ -265,6 +268,7 @@ class Task:
     extras: tuple[str, ...] = ()
     baseline: Baseline | None = None
     reasoning: Reasoning | None = None
+    question_only: Template | None = None
 
     @property
     def argument(self) -> str:
@@ -278,7 +282,7 @@ class Task:
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
         own = Prompt(example.messages, context=example.context) if example.messages else None
-        prompt = own or self.template.render(example.fields)
+        prompt = own or (example.template or self.template).render(example.fields)
         return prompt.with_system(system) if system else prompt
 
     def check_extras(self) -> None:

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.sampling import UnseededShuffles
 from helm_longctx.tasks.text import TextCutter
 from tests.support.fabricate_books import llama_like
 from tests.support.fabricate_words import write
-from tests.support.tasks import load
+from tests.support.tasks import load, load_asked
 
 
 def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
@@ -38,6 +39,16 @@ def test_closed_book(mirror: DataRoot) -> None:
             (e.fields["question"], e.fields["demo"]) for e in closed
         ]
         assert {e.fields["context"] for e in closed} == {""}
+
+
+def test_the_question_alone(mirror: DataRoot) -> None:
+    """With `question_only` a prompt has the question, the options and the answer prefix, and no story."""
+    for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
+        for example in load_asked(f"helmet_longqa:task={task},length=8k,num_samples=3,method=question_only", mirror):
+            text = HELMET.task(task).prompt(example).text("completion")
+            assert f"\n\nQuestion: {example.fields['question']}\n" in text
+            assert text.endswith(f"{example.fields.get('options', example.fields['question'])}\nAnswer:")
+            assert "tory" not in text.partition("Question:")[0]
 
 
 def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.asking import write_demonstration
 from helm_longctx.benchmarks.helmet.data.passages import Demonstrations
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from tests.support.fabricate_words import write
-from tests.support.tasks import load
+from tests.support.tasks import load, load_asked
 
 
 def test_a_question_keeps_all_its_depths(mirror: DataRoot) -> None:
@@ -45,6 +48,45 @@ def test_closed_book(mirror: DataRoot) -> None:
     assert {example.fields["context"] for example in closed} == {""}
     assert {example.depth for example in closed} == {None}
     assert {example.depth for example in whole} == {0.0, 0.5, 1.0}
+
+
+def test_the_question_alone(mirror: DataRoot) -> None:
+    """With `question_only` a prompt has the question and the answer prefix, and mentions no documents."""
+    for task in ("nq", "triviaqa", "hotpotqa", "popqa"):
+        examples = load_asked(f"helmet_rag:task={task},length=8k,num_samples=2,method=question_only", mirror)
+        for example in examples:
+            text = HELMET.task(task).prompt(example).text("completion")
+            assert text.endswith(f"\n\nQuestion: {example.fields['question']}\nAnswer:")
+            assert "ocument" not in text.replace(example.fields["question"], "")
+            assert example.depth is None
+
+
+@pytest.mark.parametrize("shots", [0, 1, 2, 3])
+def test_reasoning_is_demonstrated(shots: int, mirror: DataRoot) -> None:
+    """With `cot` the same demonstrations have reasoning, and the second request continues it with the answer prefix."""
+    entry = f"helmet_rag:task=nq,length=8k,num_samples=3,shots={shots}"
+    for plain, example in zip(load(entry, mirror), load_asked(f"{entry},method=cot", mirror), strict=True):
+        assert re.sub(r"\nReasoning: .*\nAnswer", "\nAnswer", example.fields["demos"]) == plain.fields["demos"]
+        prompt = HELMET.task("nq").prompt(example)
+        assert prompt.text("chat") == prompt.text("completion")
+        assert prompt.user_turn.count("\nReasoning: ") == shots + 1  # the format is explained, too
+        assert prompt.user_turn.endswith("\nReasoning:")
+        start, end = prompt.context or (0, 0)
+        assert prompt.user_turn[start:end] == plain.fields["context"]
+        assert example.follow_up
+        assert example.follow_up.prompt(" It is so. ") == f"{prompt.user_turn} It is so.\nAnswer:"
+        assert (example.follow_up.max_tokens, example.max_tokens) == (20, 256)
+        assert example.references == plain.references
+
+
+def test_reasoning_quotes_the_answer() -> None:
+    """Our reasoning quotes the first sentence with an answer; without such a sentence it says so."""
+    passages = [{"title": "T", "text": "No."}, {"title": "A lake", "text": "It is big. It lies in Bern! Really."}]
+    demo = {"question": "Where?", "answers": ["Berne", "bern"], "ctxs": passages}
+    assert write_demonstration(demo, "DOCUMENTS") == (
+        'DOCUMENTS\n\nQuestion: Where?\nReasoning: The document "A lake" says: "It lies in Bern!"\nAnswer: Berne'
+    )
+    assert "No document states the answer" in write_demonstration({**demo, "answers": ["Basel"]}, "")
 
 
 @pytest.mark.parametrize(

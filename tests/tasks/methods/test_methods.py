@@ -11,7 +11,6 @@ import pytest
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import Entry, parse_entry
-from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.methods import registry
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
@@ -19,6 +18,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
 from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2
 from tests.support.commands import Command
+from tests.support.tasks import load_asked
 
 KV = "helmet_recall:task=json_kv,length=8k,num_samples=2"
 
@@ -28,9 +28,7 @@ def entry(text: str) -> Entry:
 
 
 def load(text: str, folder: Path) -> list[Example]:
-    """Load the examples of an entry with one task."""
-    found = entry(text)
-    return list(load_examples(found.tasks[0], found.settings, DataRoot(folder, mirror=True)))
+    return load_asked(text, DataRoot(folder, mirror=True))
 
 
 def test_plain_is_the_default(tmp_path: Path) -> None:
@@ -123,7 +121,8 @@ def test_both_prompts_are_printed(style: str, command: Command) -> None:
             " and a question; choose from task=narrativeqa, task=qasper",
         ),
         ("mrcr:length=8k,method=retrieve", "cannot ask 2, 4, 8, because .*; benchmarks that have them: aa_lcr, "),
-        (f"{KV},method=cot", "needs official prompts for reasoning; benchmarks that have them: longbench_v2$"),
+        (f"{KV},method=cot", "needs prompts for reasoning; benchmarks that have them: helmet, longbench_v2$"),
+        (f"{KV},method=question_only", "needs a prompt for the question alone; benchmarks that have them: helmet$"),
     ],
 )
 def test_what_is_refused(text: str, told: str) -> None:

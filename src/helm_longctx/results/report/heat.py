@@ -25,23 +25,30 @@ def heat_sections(board: Board) -> list[Section]:
     if len(board.lengths) < 2:
         return []
     name = f"heat-{board.file_name}"
-    averaged = [OVERALL] if len(board.columns) > 1 else []
-    found = [
-        (name, "Scores by length", board.titles[OVERALL], [*averaged, *board.columns, *board.others]),
-        *((f"{name}-{part}", "", board.titles[part], _tasks(board, part)) for part in (*board.columns, *board.others)),
+    parts = [*([OVERALL] if len(board.columns) > 1 else []), *board.columns, *board.others]
+    categories = _figure(board, f"{name}-categories", "Scores by length", parts)
+    tasks = [
+        figure
+        for part, names in _tasks(board).items()
+        if (figure := _figure(board, f"{name}-{part}", board.titles[part], names))
     ]
-    figures = [figure for each, *about, parts in found if (figure := _figure(board, each, *about, parts))]
-    sections = [Section(name, "Scores of models by length", figures[:1], _ABOUT)] if figures else []
-    return [*sections, Section(f"{name}-tasks", "Scores of tasks by length", figures[1:])] if figures[1:] else sections
+    sections = [Section(name, "Scores of models by length", [categories], _ABOUT)] if categories else []
+    return [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)] if tasks else sections
 
 
-def _tasks(board: Board, part: str) -> list[str]:
-    """Return the tasks of a category with several; another part has none of its own."""
-    category = board.benchmark.entries.get(part)
-    return [task.name for task in category.tasks] if category and len(category.tasks) > 1 else []
+def _tasks(board: Board) -> dict[str, list[str]]:
+    """Return the tasks of each category, each task once, and none that the first table has."""
+    shown = {*board.columns, *board.others}
+    found: dict[str, list[str]] = {}
+    for entry, category in board.benchmark.entries.items():
+        # The score of a category with one task is the task's.
+        names = [task.name for task in category.tasks if task.name not in shown and len(category.tasks) > 1]
+        found[entry] = names
+        shown |= set(names)
+    return found
 
 
-def _figure(board: Board, name: str, title: str, part: str, parts: Sequence[str]) -> Figure | None:
+def _figure(board: Board, name: str, title: str, parts: Sequence[str]) -> Figure | None:
     rows = [row for part in parts for model in all_models(board) if (row := _row(board, model, part))]
     if not rows:
         return None
@@ -49,7 +56,7 @@ def _figure(board: Board, name: str, title: str, part: str, parts: Sequence[str]
     unit = f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"
     spec = heat_tables(titles, [label(length) for length in board.lengths], unit)
     about = f"Score in percent: {', '.join(titles)}."
-    return Figure(name, title or part, about, spec, rows, by_model=True)
+    return Figure(name, title, about, spec, rows, by_model=True)
 
 
 def _row(board: Board, model: str, part: str) -> dict[str, Any] | None:
@@ -57,5 +64,5 @@ def _row(board: Board, model: str, part: str) -> dict[str, Any] | None:
     if not found:
         return None
     marked = [length for length, score in found.items() if score.caveats]
-    scores = {length: round(score.interval.mean, 4) for length, score in found.items()}
+    scores = {length: round(score.interval.mean, 6) for length, score in found.items()}
     return {"model": short_name(model), "part": board.titles[part], **scores, **({"marked": marked} if marked else {})}

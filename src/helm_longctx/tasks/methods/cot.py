@@ -1,4 +1,4 @@
-"""The method `cot`: reasoning before the answer, by the prompts of the benchmark's official code."""
+"""The method `cot`: reasoning before the answer, by the prompts of the benchmark."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def ask(task: Task, settings: Settings, example: Example) -> Example:
 
 METHOD = Method(
     "cot",
-    "Asks for reasoning before the answer, by the prompts of the benchmark's official code.",
+    "Asks for reasoning before the answer, by the prompts of the benchmark.",
     ask,
     first_tokens=lambda task: task.reasoning.max_tokens if task.reasoning else 0,
     fits=lambda task: task.reasoning is not None,
-    needs="official prompts for reasoning",
+    needs="prompts for reasoning",
 )

@@ -27,6 +27,7 @@ class Method:
         fits: whether the method can ask a task whose template has a context and a question.
         needs: what such a task must have in addition, for errors; empty if `fits` is always true.
         extra: the extra of this package that the method needs; empty for none.
+        is_floor: whether scores need no understanding of the context, so that models with this method are not ranked.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Method:
     fits: Callable[[Task], bool] = lambda task: True
     needs: str = ""
     extra: str = ""
+    is_floor: bool = False
 
     def can_ask(self, task: Task) -> bool:
         """Whether the method can ask a task."""

@@ -11,14 +11,14 @@ from typing import Any
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.methods import closed_book, cot, retrieve, retrieve_reason
+from helm_longctx.tasks.methods import closed_book, cot, question_only, retrieve, retrieve_reason
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
 
 GROUP = "helm_longctx.methods"
 """The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""
 
-_OURS = tuple(module.METHOD for module in (retrieve, retrieve_reason, closed_book, cot))
+_OURS = tuple(module.METHOD for module in (retrieve, retrieve_reason, closed_book, question_only, cot))
 
 _log = logging.getLogger(__name__)
 

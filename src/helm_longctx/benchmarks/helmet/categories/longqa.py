@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from helm_longctx.benchmarks.helmet import prompts, scoring, verdicts
+from helm_longctx.benchmarks.helmet import asking, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.categories.common import infbench_file, make_task, text_sizes
 from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
@@ -53,6 +53,7 @@ def _long_qa(
         judge_sources={"rubric": rubric} if rubric else {},
         record_shapes=REPLIES if rubric else {},
         baseline=Baseline(answer, "A"),
+        question_only=asking.BOOK_CHOICE if answer == "choice" else asking.BOOK_QUESTION,
     )
 
 

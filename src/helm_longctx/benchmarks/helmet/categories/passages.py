@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from helm_longctx.benchmarks.helmet import prompts, records, scoring
+from helm_longctx.benchmarks.helmet import asking, prompts, records, scoring
 from helm_longctx.benchmarks.helmet.categories.common import STOP_VARIANTS, make_task, sizes
 from helm_longctx.benchmarks.helmet.data import passages
 from helm_longctx.benchmarks.helmet.release import release_file
@@ -40,6 +40,8 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         arguments=("shots", "seed", "context"),
         variants=STOP_VARIANTS,
         baseline=Baseline("span", "the United States"),
+        reasoning=asking.REASONING,
+        question_only=asking.QUESTION,
     )
 
 

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.helmet import prompts
+from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.methods import cot
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
@@ -51,7 +52,7 @@ def load_qa(
     for position, row in enumerate(rows.rows(numbers)):
         drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
-            "demos": "".join(_qa_demo(demo) + "\n\n" for demo in drawn_demos),
+            "demos": "".join(_qa_demo(demo, settings.method) + "\n\n" for demo in drawn_demos),
             CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage),
             "question": row["question"],
         }
@@ -170,10 +171,12 @@ def _qa_passage(passage: Row) -> str:
     return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
 
 
-def _qa_demo(demo: FileRow) -> str:
+def _qa_demo(demo: FileRow, method: str) -> str:
     if not demo["answers"]:
         raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
     documents = _documents(demo, _qa_passage)
+    if method == cot.METHOD.name:
+        return asking.write_demonstration(demo, documents)
     return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 
 

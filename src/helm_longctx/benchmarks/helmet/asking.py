@@ -1,0 +1,77 @@
+"""Our prompts for HELMET's questions: with reasoning before the answer (`method=cot`), and without any text.
+
+The paper asks with and without chains of thought, but the repository has no such demonstrations. So the wording is
+ours, and so is the reasoning of demonstrations: it quotes the sentence with the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks.task import Example, Reasoning
+from helm_longctx.tasks.template import Template
+
+ANSWER_TOKENS = 20
+"""The output budget of HELMET's answers in RAG, and so of the second request."""
+
+_REASONING = Template(
+    "Use the given documents to answer the question. First write in one or two sentences what the documents say about"
+    " it, and then a concise and short answer. Use the following format:\nReasoning: [reasoning]\nAnswer: [answer]\n\n"
+    "{demos}{context}\n\nQuestion: {question}\nReasoning:",
+    "",
+)
+_DEMO = "{documents}\n\nQuestion: {question}\nReasoning: {reasoning}\nAnswer: {answer}"
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+_SHORT = "Write your answer in the following format:\nAnswer: [answer]\n\nQuestion: {question}"
+QUESTION = Template(f"Write a concise and short answer to the question. {_SHORT}", "Answer:")
+BOOK_QUESTION = Template(
+    f"Answer the question about a novel or a movie script as concisely as you can. {_SHORT}", "Answer:"
+)
+BOOK_CHOICE = Template(
+    "Choose the answer to the question about a novel from the options. Write only its letter (A, B, C, or D).\n\n"
+    "Question: {question}\nOptions:\n{options}",
+    "Answer:",
+)
+"""The question alone (`method=question_only`), with HELMET's answer prefix."""
+
+
+def write_demonstration(demo: Row, documents: str) -> str:
+    """Return a demonstration with our reasoning.
+
+    Args:
+        demo: a row of the file of demonstrations, with an answer.
+        documents: the text of its passages.
+    """
+    reasoning = _quote(demo["answers"], demo["ctxs"])
+    answer = demo["answers"][0]
+    return _DEMO.format(documents=documents, question=demo["question"], reasoning=reasoning, answer=answer)
+
+
+def _quote(answers: Sequence[str], passages: Sequence[Row]) -> str:
+    """Return a sentence that quotes the first sentence with an answer and names its document."""
+    wanted = [str(answer).lower() for answer in answers]
+    for passage in passages:
+        for sentence in _SENTENCE_END.split(passage["text"]):
+            if any(answer in sentence.lower() for answer in wanted):
+                return f'The document "{passage["title"]}" says: "{sentence.strip()}"'
+    return "No document states the answer in these words, but they are about the subject of the question."
+
+
+def ask_to_reason(example: Example) -> Example:
+    """Return a question with a request for reasoning, and a second one that continues it with the answer."""
+    prompt = _REASONING.render(example.fields)
+    return replace(
+        example,
+        messages=prompt.messages,
+        context=prompt.context,
+        follow_up=FollowUp((f"{prompt.user_turn} ", "\nAnswer:"), ANSWER_TOKENS),
+        max_tokens=REASONING.max_tokens,
+    )
+
+
+REASONING = Reasoning(ask_to_reason, 256)
