@@ -18,7 +18,7 @@ from helm_longctx.results.leaderboard.export import AVERAGE
 from helm_longctx.results.means import category_results, choose_tasks, overall_results
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.statistics.correlation import matrix
+from helm_longctx.results.statistics.correlation import matrix, spearman
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -38,9 +38,13 @@ icl .61 .5 .34 .36 .51 .38
 """HELMET's correlations at 128k: static/images/correlation_category_inst.png at aaab7dc (gh-pages). The columns are
 recall and the rows before."""
 
-FIGURE_3 = {"recall": (0.61, 0.74, 0.85, 0.82, 0.85, 0.77), "rag": (0.5, 0.72, 0.85, 0.92, 0.89, 0.78)}
-"""Two rows of static/images/correlation_syn.png at aaab7dc, with ICL, Cite, Re-rank, LongQA, Summ and their mean. The
-other rows are of tasks whose scores were not published."""
+FIGURE_3 = {
+    "ruler_niah_mk_2": (0.48, 0.73, 0.84, 0.79, 0.87, 0.74),
+    "ruler_niah_mv": (0.61, 0.71, 0.77, 0.83, 0.79, 0.74),
+    "recall": (0.61, 0.74, 0.85, 0.82, 0.85, 0.77),
+    "rag": (0.5, 0.72, 0.85, 0.92, 0.89, 0.78),
+}
+"""Four rows of static/images/correlation_syn.png at aaab7dc, with ICL, Cite, Re-rank, LongQA, Summ and their mean."""
 
 
 def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
@@ -55,11 +59,12 @@ def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[fl
 
 
 def helmet_columns() -> dict[str, list[float]]:
-    """Return the categories' scores at 128k of the 35 instruction-tuned models of the figures."""
+    """Return the scores at 128k, of categories and tasks, of the 35 instruction-tuned models of the figures."""
     instruct = {name for name, model in HELMET.models().items() if model.instruct} - {"Llama-2-7B-32k-Inst"}
+    tasks = published_results(HELMET)
     rows = [
         row
-        for row in category_results(published_results(HELMET), HELMET)
+        for row in (*category_results(tasks, HELMET), *tasks)
         if row.length == 131072 and row.model.removeprefix("published/") in instruct
     ]
     models, columns = model_table(rows)
@@ -83,28 +88,42 @@ def test_figure_5() -> None:
 
 @pytest.mark.parametrize("synthetic", FIGURE_3)
 def test_figure_3(synthetic: str) -> None:
-    """The rows of Figure 3 whose scores are published have its correlations within 0.01."""
-    found = matrix(helmet_columns())
-    others = ("icl", "cite", "rerank", "longqa", "summ")
-    rhos = [found[synthetic, other].rho for other in others]
+    """The rows of Figure 3 have its correlations within 0.01."""
+    columns = helmet_columns()
+    rhos = [spearman(columns[synthetic], columns[other]).rho for other in ("icl", "cite", "rerank", "longqa", "summ")]
     assert [*rhos, sum(rhos) / 5] == pytest.approx(FIGURE_3[synthetic], abs=0.01)
 
 
+@pytest.mark.parametrize(("task", "rho"), [("ruler_niah_mk_2", 0.81), ("hotpotqa", 0.88)])
+def test_figure_4(task: str, rho: float) -> None:
+    """Figure 4 has the correlations of two tasks with InfiniteBench QA within 0.01."""
+    columns = helmet_columns()
+    assert spearman(columns[task], columns["infbench_qa"]).rho == pytest.approx(rho, abs=0.01)
+
+
 def test_helmet_averages() -> None:
-    """All 311 averages are within 0.1 of the printed ones, of which one is 63.3 where the mean is 63.2."""
+    """All 287 averages of models with scores of tasks equal the printed ones, the other 24 within 0.1, and two models have
+    eight averages more, which a figure of the authors prints."""
     with (TESTS / "benchmarks/helmet/published_averages.csv").open() as file:
         printed = {(row["model"], parse_length(row["length"])): float(row["average"]) for row in csv.DictReader(file)}
     rows = overall_results(category_results(published_results(HELMET), HELMET), HELMET)
     found = {(row.model.removeprefix("published/"), row.length): row.interval for row in rows}
-    assert found.keys() == printed.keys()
-    assert len(found) == 311
-    for key, interval in found.items():
-        assert 100 * interval.mean == pytest.approx(printed[key], abs=0.1 + 1e-9)
+    # Source: static/images/results_length_main.png at aaab7dc (gh-pages).
+    figure = {"Qwen2.5-7B-Inst-1M": (56.4, 53.3, 48.0, 44.6), "Qwen2.5-14B-Inst-1M": (60.9, 59.9, 59.0, 57.2)}
+    more = {(model, 8192 << place): value for model, row in figure.items() for place, value in enumerate(row)}
+    assert len(printed) == 311
+    assert found.keys() == {**printed, **more}.keys()
+    for key, value in {**printed, **more}.items():
+        # Only category scores of one decimal are known of these models.
+        rounding = 0.05 if key[0].startswith(("Gemma-3", "Llama-4")) else 0
+        assert 100 * found[key].mean == pytest.approx(value, abs=0.05 + rounding + 2e-6)
 
 
 def test_lv_eval_averages() -> None:
     """The averages over data sets are within 0.01 of LV-Eval's printed ones."""
     rows = overall_results(category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL)
+    # The averages of this model are not printed.
+    rows = [row for row in rows if row.model != "published/Qwen2-72B-Instruct"]
     labels = {length: ["16k", "32k", "64k", "128k", "256k"][place] for place, length in enumerate(LV_EVAL.lengths)}
     for row in rows:
         assert row.length
@@ -213,15 +232,14 @@ def test_a_suite(tmp_path: Path) -> None:
     shutil.unpack_archive(TESTS / "runs/old_run.zip", tmp_path / "helmet_longqa:task=narrativeqa")
     write_reference(HELMET, tmp_path, ["ProLong"], 8192)
     rows = read_results(tmp_path, BENCHMARKS)
-    (own,) = [row for row in rows if row.task]
+    (own,) = [row for row in rows if not row.is_published]
     assert (own.model, own.interval.mean, own.judges) == ("longctx/lexical", 1.0, {"tests/plain"})
     assert own.interval.low < 0.5
     assert [caveat.kind for caveat in own.caveats] == ["num_samples", "judge"]
-    (rag,) = [row for row in rows if row.entry == "helmet_rag"]
-    assert rag.model == "published/ProLong"
-    assert rag.interval.n == 400
-    assert 0 < rag.interval.high - rag.interval.low < 0.11
-    assert length_label(rag.length or 0) == "8k"
+    rag = [row for row in rows if row.entry == "helmet_rag"]
+    assert {(row.model, row.interval.n, row.length) for row in rag} == {("published/ProLong", 100, 8192)}
+    assert len(rag) == 4
+    assert all(0.11 < row.interval.high - row.interval.low < 0.2 for row in rag)
     assert len(category_results(rows, HELMET)) == 8
 
 

@@ -1,4 +1,4 @@
-"""The category means equal the means that HELMET's authors published."""
+"""The published scores are those that HELMET's authors printed, by task and by category."""
 
 from __future__ import annotations
 
@@ -9,19 +9,79 @@ import orjson
 import pytest
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.tables import read_csv
 from helm_longctx.errors import InputError
-from helm_longctx.results.reading import reference_results
-from helm_longctx.results.reference import write_reference
-from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.results.boards import published_boards
+from helm_longctx.results.means import category_results
+from helm_longctx.results.reading import published_results, reference_results
+from helm_longctx.results.reference import add_rows, read_reference_rows, write_reference
+from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks.lengths import STANDARD, parse_length
+
+TASKS = 21
+"""Number of tasks in the averaged categories."""
+
+
+PRINTED = Path(__file__).parent / "published_categories.csv"
+"""The results table of HELMET's project page (princeton-nlp.github.io/HELMET), with one decimal."""
 
 
 def test_all_cells_are_there() -> None:
-    """There are seven categories and five lengths, with 59 models at 128k and 63 models at each other length."""
+    """There are 59 models at 128k and 65 at each other length, of which six have no scores of tasks; each of the others
+    has a score of each task."""
     rows = HELMET.published()
-    assert {row.category for row in rows} == {category.name for category in HELMET.categories if category.averaged}
-    counts = Counter(row.length for row in rows if row.category == "recall")
-    assert counts == {STANDARD[label]: 59 if label == "128k" else 63 for label in ("8k", "16k", "32k", "64k", "128k")}
+    averaged = [category for category in HELMET.categories if category.averaged]
+    assert {row.category for row in rows} == {category.name for category in averaged}
+    for label in ("8k", "16k", "32k", "64k", "128k"):
+        at_length = [row for row in rows if row.length == STANDARD[label]]
+        counts = Counter("" in row.scores for row in at_length if row.category == "recall")
+        assert counts == ({False: 59} if label == "128k" else {False: 59, True: 6})
+        for row in at_length:
+            (names,) = ({task.name for task in each.tasks} for each in averaged if each.name == row.category)
+            assert row.scores.keys() in ({""}, names)
     assert all(0 <= score <= 1 for row in rows for score in row.scores.values())
+
+
+def test_categories_are_means_of_tasks() -> None:
+    """The means over tasks equal all 2,009 printed category cells of the models that have tasks, to the last digit."""
+    means = {
+        (each.model.removeprefix("published/"), each.entry.removeprefix("helmet_"), each.length): each.interval.mean
+        for each in category_results(published_results(HELMET), HELMET)
+    }
+    cells = 0
+    for row in read_csv(PRINTED, ["model", "length"]):
+        for name in list(row)[2:]:
+            mean = 100 * means[row["model"], name, parse_length(row["length"])]
+            # The means have six decimals, so that one that ends in 5 can be printed as either neighbour.
+            assert mean == pytest.approx(float(row[name]), abs=0.05 + 2e-6)
+            cells += not row["model"].startswith(("Gemma-3", "Llama-4"))
+    assert cells == 2009
+
+
+def test_a_task_has_the_official_metrics_and_sample() -> None:
+    """A published score of a task has its official sample size, and one of several metrics has each of them."""
+    found = {
+        each.task: each
+        for each in published_results(HELMET)
+        if (each.model, each.length) == ("published/GPT-4o-08", STANDARD["128k"])
+    }
+    assert {name: each.interval.n for name, each in found.items() if each.interval.n != 100} == dict.fromkeys(
+        ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500
+    )
+    assert found["asqa"].interval.mean == pytest.approx((0.444666667 + 0.655 + 0.643630952) / 3, abs=1e-8)
+    assert found["asqa"].statistics["citation_rec"].interval.mean == 0.655
+    assert found["qampari"].statistics["qampari_rec_top5"].interval.mean == 0.262
+    assert found["nq"].statistics["substring_exact_match"].interval == found["nq"].interval
+    assert found["narrativeqa"].judges
+
+
+def test_tasks_replace_their_category(tmp_path: Path) -> None:
+    """A suite whose rows of an earlier version have scores of categories gets those of tasks instead."""
+    place = ("ProLong", "recall", STANDARD["8k"])
+    add_rows(HELMET, tmp_path, [Published(*place, {"": 0.99})])
+    write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"])
+    (row,) = [each for each in read_reference_rows(tmp_path, HELMET) if each.category == "recall"]
+    assert row.scores == {"json_kv": 1.0, "ruler_niah_mk_2": 1.0, "ruler_niah_mk_3": 1.0, "ruler_niah_mv": 0.9775}
 
 
 def test_each_model_has_its_properties() -> None:
@@ -40,29 +100,32 @@ def test_rows_of_earlier_versions(tmp_path: Path) -> None:
     write_reference(HELMET, tmp_path, ["ProLong"])
     path = tmp_path / "published_helmet/published.json"
     path.write_bytes(orjson.dumps([{**row, "instruct": True} for row in orjson.loads(path.read_bytes())]))
-    assert len(reference_results(tmp_path, [HELMET])) == 5 * 7
+    assert len(reference_results(tmp_path, [HELMET])) == 5 * TASKS
 
 
 @pytest.mark.parametrize(("length", "printed"), [("8k", 65.5), ("32k", 66.2), ("128k", 64.8)])
 def test_averages(length: str, printed: float) -> None:
     """The mean over categories is the printed average."""
-    scores = [
-        row.scores[""] for row in HELMET.published() if (row.model, row.length) == ("GPT-4o-08", STANDARD[length])
+    (overall,) = [
+        each
+        for each in published_boards([HELMET])[0].overalls
+        if (each.model, each.length) == ("published/GPT-4o-08", STANDARD[length])
     ]
-    assert 100 * sum(scores) / 7 == pytest.approx(printed, abs=0.06)
+    assert 100 * overall.interval.mean == pytest.approx(printed, abs=0.05)
 
 
 def test_some_are_written(tmp_path: Path) -> None:
-    """Models are chosen by pattern and length, a row has only its category's score, and no row is added twice."""
+    """Models are chosen by pattern and length, and no row is added twice."""
     for _ in range(2):
         assert write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"]) == 4 * 7
     found = reference_results(tmp_path, [HELMET])
-    assert len(found) == 4 * 7
+    assert len(found) == 4 * TASKS
     assert write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"]) == 7
-    assert len(reference_results(tmp_path, [HELMET])) == 5 * 7
+    assert len(reference_results(tmp_path, [HELMET])) == 5 * TASKS
     (rerank,) = [each for each in found if (each.entry, each.model) == ("helmet_rerank", "published/GPT-4o-08")]
-    assert (rerank.task, rerank.length, rerank.interval.mean) == ("", STANDARD["128k"], 0.5)
-    assert rerank.statistics.keys() == {"longctx_score", "published"}
+    assert (rerank.task, rerank.length) == ("msmarco", STANDARD["128k"])
+    assert rerank.interval.mean == pytest.approx(0.50040683)
+    assert rerank.statistics.keys() == {"longctx_score", "msmarco_score", "NDCG@10", "published"}
     with pytest.raises(InputError, match=r"model='GPT-9'; choose from GPT-4, "):
         write_reference(HELMET, tmp_path, ["GPT-9"])
 

@@ -11,6 +11,8 @@ from helm_longctx.results.leaderboard.export import AVERAGE, averages
 from helm_longctx.tasks.lengths import length_label
 from tests.benchmarks.lv_eval.printed import PRINTED, Cell
 
+LATER = "Qwen2-72B-Instruct"
+"""The model of info/SOTA_model_performance.md, of which only scores of data sets at 16k are printed."""
 NAMES = {dataset.name for dataset in DATASETS}
 
 
@@ -30,12 +32,16 @@ def computed_averages() -> dict[Cell, float]:
 
 
 def test_the_table_is_whole() -> None:
-    """The table has ten models on every data set at every length, both kinds of averages, and only values in 0…100."""
+    """The table has ten models on every data set at every length, and one model at 16k, both kinds of averages, and only
+    values in 0…100."""
     cells = published_cells()
-    models = {cell.model for cell in cells}
+    models = {cell.model for cell in cells} - {LATER}
     assert len(models) == 10
-    assert set(cells) == {Cell(model, name, length) for model in models for name in NAMES for length in LENGTHS}
-    assert set(PRINTED) == set(computed_averages())
+    assert set(cells) == {
+        *(Cell(model, name, length) for model in models for name in NAMES for length in LENGTHS),
+        *(Cell(LATER, name, "16k") for name in NAMES),
+    }
+    assert set(PRINTED) == {cell for cell in computed_averages() if cell.model != LATER}
     assert all(0 <= score <= 100 for score in (*cells.values(), *PRINTED.values()))
 
 
