@@ -109,7 +109,8 @@ def test_every_place_shows_the_same_scores(runs: list[tuple[str, str, int]], has
             write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*", "Llama-3.1-8B"])
         boards = read_suite(suite, BENCHMARKS).boards
         own = cells_of_boards(boards)
-        assert own_means(suite) == {key: pytest.approx(cell.mean) for key, cell in own.items() if is_task(boards, key)}
+        tasks = {key: cell for key, cell in own.items() if is_task(boards, key) and not is_published(key)}
+        assert own_means(suite) == {key: pytest.approx(cell.mean) for key, cell in tasks.items()}
         check(own, cells_of_helm(output, boards))
         chosen = {key: own[key] for key in chosen_keys(boards)}
         check(chosen, cells_of_report(output, boards), parts=chosen.__contains__)

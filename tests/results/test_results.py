@@ -20,7 +20,7 @@ from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.statistics.correlation import matrix, spearman
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.benchmarks.lv_eval.printed import PRINTED
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -175,7 +176,7 @@ def test_tables_of_papers_are_the_published_results() -> None:
     rows = {row.model: row.value for row in protocol.rows}
     (helmet,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "helmet"]
     published = [row for row in helmet.published() if (row.category, row.length) == ("recall", 131072)]
-    assert rows == {row.model: pytest.approx(100 * row.scores[""]) for row in published}
+    assert rows == {row.model: pytest.approx(100 * fmean(row.scores.values()), abs=1e-6) for row in published}
     assert len(rows) > 50
 
 

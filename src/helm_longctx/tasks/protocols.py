@@ -182,7 +182,7 @@ def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Publish
     tasks = {length: max(len(row.scores) for row in rows if row.length == length) for length in points}
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
-        if len(row.scores) == tasks.get(row.length):
+        if row.length in tasks and ("" in row.scores or len(row.scores) == tasks[row.length]):
             values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
     made = [{"model": model, "values": of_model, **shared} for model, of_model in values.items()]

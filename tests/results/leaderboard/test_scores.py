@@ -101,7 +101,7 @@ def test_own_models_among_published_ones(suite: Path) -> None:
     assert all(row[0]["style"] == {"font-weight": "bold"} for row in own)
     assert not any("style" in row[0] for row in published)
     descriptions = {group.name: group.description for group in read_schema(str(suite / "schema.json")).run_groups}
-    assert f"the {MOST_PUBLISHED} best of 63 published ones" in str(descriptions["helmet_8k"])
+    assert f"the {MOST_PUBLISHED} best of 65 published ones" in str(descriptions["helmet_8k"])
     assert len(read_table(suite, "ada_leval_8k")["rows"]) > MOST_PUBLISHED
 
 

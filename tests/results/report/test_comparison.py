@@ -83,4 +83,4 @@ def test_profiles_are_over_parts_that_all_models_have(mixed: Board) -> None:
     assert "Performance profiles" not in {block.title for block in first.blocks if isinstance(block, Figure)}
     others = [section for section in comparison_sections(mixed) if section.choice == "128k"]
     (profiles,) = (block for block in others[0].blocks if block.kind == "figure" and "profiles" in block.name)
-    assert "of 7 that all these models have" in profiles.about
+    assert "of 21 that all these models have" in profiles.about

@@ -54,17 +54,17 @@ def test_variances_are_those_of_repeats(board_of: MakeBoard) -> None:
 def test_signals_are_over_own_and_published_models(mixed: Board) -> None:
     """Signals are over own and published models without floors, and published noise comes from the widest interval."""
     at_8k = cells(mixed, "8k")
-    published = [each.interval for each in mixed.ranking(8 * K, "helmet_rag")]
+    published = [each.interval for each in mixed.ranking(8 * K, "nq")]
     noise = np.mean([((each.high - each.low) / (2 * 1.959964)) ** 2 for each in published])
-    assert at_8k["RAG"]["Noise"].value == pytest.approx(math.sqrt(noise), rel=1e-4)
-    assert at_8k["RAG"]["Signal"].value == pytest.approx(
+    assert at_8k["NQ"]["Noise"].value == pytest.approx(math.sqrt(noise), rel=1e-4)
+    assert at_8k["NQ"]["Signal"].value == pytest.approx(
         math.sqrt(np.var([each.mean for each in published], ddof=1) - noise), rel=1e-4
     )
-    assert at_8k["RAG"]["Models"].value == len(published)
+    assert at_8k["NQ"]["Models"].value == len(published) == 59
+    assert at_8k["RAG"]["Models"].value == 65
     assert -1 <= (at_8k["RAG"]["Monotonicity"].value or 0) < -0.8
     by_part = {each.part: each for each in find_reliability(mixed, 8 * K)}
-    assert by_part["json_kv"].models == 2  # without the null model
-    assert by_part["json_kv"].signal is None
+    assert by_part["json_kv"].models == 2 + 59  # without the null model
     assert by_part["json_kv"].tokens == 7040
 
 

@@ -12,8 +12,8 @@ from helm_longctx.results.report.document import Figure, Section
 from helm_longctx.results.report.plots import heat_tables
 
 _ABOUT = (
-    "Each panel has a row for each model, your models first, and a column for each length. Choose above which models are"
-    " shown. † marks scores that are not comparable."
+    "Each panel has a row for each model, your models first, and a column for each length. Choose above the models"
+    " that are shown. † marks scores that are not comparable."
 )
 
 

@@ -49,8 +49,8 @@ def length_sections(board: Board) -> list[Section]:
 def depth_sections(board: Board) -> list[Section]:
     """Return heat maps of scores by depth and length, for the user's runs of tasks whose evidence has a place.
 
-    The first section has the mean of all tasks, and the second one each task, as HELMET's figures 6, 7 and 10 (arXiv
-    2410.02694). For a single task the second one would repeat the first one.
+    The first section has the mean of all tasks, and the second one each task, as HELMET's Figure 10 (arXiv 2410.02694).
+    For a single task the second one would repeat the first one.
     """
     tasks = _depth_results(board)
     if not tasks:

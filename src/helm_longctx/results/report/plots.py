@@ -243,7 +243,7 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
 
 
 def mirror(spec: Spec) -> Spec:
-    """Return a heat map that shows each row also with `row` and `column` exchanged, because the relation has no order."""
+    """Return a heat map of a relation without order, which shows each row also with `row` and `column` exchanged."""
     both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
     pairs = [{"calculate": names, "as": field} for field, names in both.items()]
     return {**spec, "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}]}
