@@ -7,7 +7,7 @@ Its file `published.json` has the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,7 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
     every: dict[tuple[str, str, int | None], Published] = {}
     for row in (*read_reference_rows(folder, benchmark), *rows):
         key = (row.model, row.category, row.length)
-        earlier = every.get(key, row)
-        # Scores of tasks replace the score of their category, which earlier versions had.
-        kept = {task: score for task, score in earlier.scores.items() if task or "" in row.scores}
-        every[key] = replace(row, scores={**kept, **row.scores}, metrics={**earlier.metrics, **row.metrics})
+        every[key] = every.get(key, row).update(row)
     about = f"Published results, not run here. Source: {benchmark.url}"
     # The run's page needs the files of instances, which are empty. The run spec makes the run complete, so it is last.
     files = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from helm_longctx.data.tables import read_table
@@ -112,6 +112,16 @@ class Published:
     source: str = ""
     samples: int | None = None
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def update(self, later: Published) -> Published:
+        """Return a later row of the same place with the scores and metrics of this one that it lacks.
+
+        Scores of tasks replace the score of their category, which earlier versions published.
+        """
+        has_tasks = any(later.scores)
+        kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
+        metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}
+        return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
 
 
 @dataclass(frozen=True)

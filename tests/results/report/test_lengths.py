@@ -31,7 +31,7 @@ def test_drop_means_and_effective_length(published: Board) -> None:
     (figure,) = groups.blocks
     assert isinstance(figure, Figure)
     assert {row["part"] for row in figure.rows} == {"With confusing facts", "Without confusing facts"}
-    assert len(figure.rows) == 2 * 10 * 5
+    assert len(figure.rows) == 2 * (10 * 5 + 1)
 
 
 def test_own_models_are_first_and_other_means_are_marked(mixed: Board) -> None:

@@ -190,17 +190,18 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
     """Return the task's score in a file of averages, which are percentages."""
-    values = []
+    values = {}
     for metric in name.task.headline:
         official = _AVERAGE_OF.get(metric, metric)
         value = averages.get(official)
         if not is_number(value):
             raise InputError(f"{path}: it lacks the number {official!r}, the score of {name.task.name}")
-        values.append(float(value or 0.0) / _PERCENT.get(official, 100.0))
+        values[metric] = float(value or 0.0) / _PERCENT.get(official, 100.0)
     entry = _category(name.task)
-    score = {name.task.name: sum(values) / len(values)}
+    score = {name.task.name: sum(values.values()) / len(values)}
+    metrics = {name.task.name: values} if len(values) > 1 else {}
     # The folder of a model's outputs has the model's name in the official scripts.
-    row = Published(path.resolve().parent.name, HELMET.entries[entry].name, name.length, score)
+    row = Published(path.resolve().parent.name, HELMET.entries[entry].name, name.length, score, metrics=metrics)
     return OutputScore(entry, str(path), row)
 
 

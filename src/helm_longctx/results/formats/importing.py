@@ -75,13 +75,14 @@ def import_files(
     scores = [each for each in found if isinstance(each, OutputScore)]
     answered = {_run_key(run_entry, run) for run_entry, run, _ in named}
     alone = [each for each in scores if not answered & set(_score_keys(each))]
+    left_out = sum(len(each.row.scores) for each in scores) - sum(len(each.row.scores) for each in alone)
     rows = _published_rows(benchmarks, alone, model)
     for benchmark in benchmarks:
         if benchmark.name in rows:
             add_rows(benchmark, suite, rows[benchmark.name])
     folders = {write_run(suite, run_entry, run, name): len(run.outputs) for run_entry, run, name in named}
     counts = {name: sum(len(row.scores) for row in added) for name, added in rows.items()}
-    return Imported(folders, counts, len(scores) - len(alone))
+    return Imported(folders, counts, left_out)
 
 
 _Key = tuple[str, str, str, int | None, str]
@@ -93,7 +94,7 @@ def _run_key(entry: Entry, run: OutputRun) -> _Key:
 
 
 def _score_keys(score: OutputScore) -> Iterator[_Key]:
-    for task in score.row.scores:
+    for task in (*score.row.scores, *score.row.metrics):
         yield score.row.model, score.entry, task, score.row.length, score.context
 
 
@@ -168,6 +169,5 @@ def _published_rows(
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"
             _check_entry(benchmarks, f"{score.entry}:{argument}{length}", score.place)
         key = (row.model, row.category, row.length)
-        earlier = rows[benchmark.name].get(key)
-        rows[benchmark.name][key] = replace(row, scores={**(earlier.scores if earlier else {}), **row.scores})
+        rows[benchmark.name][key] = rows[benchmark.name].get(key, row).update(row)
     return {name: list(by_key.values()) for name, by_key in rows.items()}

@@ -241,24 +241,35 @@ def _texts(value: Any) -> Any:
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
-    """Yield the task's score in a row of our table of scores.
+    """Yield the task's score in a row of our table of scores, or an official metric of which the score is a mean.
 
     Rows of other statistics, and of runs that do not count, are not needed.
     """
-    if (row.get("metric") or MAIN_METRIC) != MAIN_METRIC or str(row.get("counts")) == "False":
+    if str(row.get("counts")) == "False":
         return
     name, value = str(row.get("entry") or ""), _number(row, "score", place)
     benchmark = next((each for each in BENCHMARKS if name in each.entries), None)
+    metric, task = str(row.get("metric") or MAIN_METRIC), str(row.get("task") or "")
+    if metric != MAIN_METRIC and not (benchmark and metric in _parts_of(benchmark, task)):
+        return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
             f"{place}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
     length = parse_length(row["length"], place) if row.get("length") else None
-    model, scores = str(row.get("model") or ""), {str(row.get("task") or ""): value}
+    model = str(row.get("model") or "")
+    scores, metrics = ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
     # A score of a run is marked, because nobody can see its answers.
     source = "" if model.startswith(PUBLISHED) else Path(place.rpartition(":")[0]).name
     about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
-    yield OutputScore(name, place, Published(*about, source=source), str(row.get("context") or "full"))
+    found = Published(*about, source=source, metrics=metrics)
+    yield OutputScore(name, place, found, str(row.get("context") or "full"))
+
+
+def _parts_of(benchmark: Benchmark, name: str) -> tuple[str, ...]:
+    """Return the official metrics whose mean is a task's score; nothing if it is a single metric."""
+    headline = next((task.headline for task in benchmark.tasks if task.name == name), ())
+    return headline if len(headline) > 1 else ()
 
 
 def _number(row: Row, name: str, place: str) -> float | None:
