@@ -198,6 +198,16 @@ def test_published_floors_are_no_models(name: str, floors: set[str]) -> None:
     assert {model.removeprefix("published/") for model in board.models if board.is_floor(model)} == floors
 
 
+def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -> None:
+    """Answers of a model that sees only the question are a floor beside the model, and are not ranked."""
+    asked = "helmet_rag:task=nq,length=8k"
+    board = board_of([asked, f"{asked},method=question_only"], {"acme/one": 0.9})
+    alone = "acme/one (method=question_only)"
+    assert {model: board.is_floor(model) for model in board.models} == {"acme/one": False, alone: True}
+    assert [each.model for each in board.ranking(8 * K, "nq")] == ["acme/one"]
+    assert [each.model for each in board.floors("nq", 8 * K)] == [alone]
+
+
 def test_own_floors_do_not_hide_published_models() -> None:
     """If only floors of the user have a part, models are ranked by a part that has other models."""
     ruler = find_benchmark("ruler")
