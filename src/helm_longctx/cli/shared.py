@@ -173,7 +173,7 @@ def make_specs(
     """Fill the registries, and make the run specs that `helm-run` makes of the same arguments.
 
     Raises:
-        InputError: there is a mistake in the arguments, or data is missing.
+        InputError: there is a mistake in the arguments.
     """
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry

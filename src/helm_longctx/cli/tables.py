@@ -154,8 +154,8 @@ def _range(number: int | Mapping[int, int]) -> int | str:
 def _data(task: Task, length: int, root: DataRoot) -> str:
     if not task.exists_at(length):
         return "none at this length"
-    paths = task.paths(length)
-    if paths and all(map(root.has, paths)):
+    sources = [*task.sources(length), *task.optional_sources(length)]
+    if sources and all(source.is_present(root) for source in sources):
         return "here"
     if task.any_length and not task.sources(length):
         return "generated"

@@ -30,9 +30,10 @@ from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx._moved import current_name
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
-from helm_longctx.helm.run_specs import check_data, check_run_entry
+from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
 from helm_longctx.tasks.registry import BENCHMARKS, BY_CATEGORY, OURS
@@ -66,9 +67,11 @@ def check_command_line(command: list[str]) -> None:
         print_error(problem)
     if problems:
         raise SystemExit(1)
-    # Our runner logs this line itself.
+    # Our runner does both itself.
     if not current_name(args.runner_class_name or "").startswith("helm_longctx."):
         atexit.register(log_next_command, Path(args.output_path), args.suite)
+        for problem in _find_lacking(args):
+            print_error(InputError(f"{problem}; the other runs are made"))
 
 
 def log_next_command(output_path: Path, suite: str) -> None:
@@ -86,16 +89,26 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
     """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
     yield from (InputError(f"--conf-paths {conf}") for conf in _read_confs(args) if isinstance(conf, InputError))
     yield from _check_options(args)
-    entries = []
     for text in _our_entries(args):
         try:
-            entries.append(_check_entry(text, args))
+            _check_entry(text, args)
         except InputError as error:
             yield error
     try:
-        check_data(entries, args.output_path)
+        DataRoot.find(args.output_path)
     except InputError as error:
         yield error
+
+
+def _find_lacking(args: Namespace) -> Iterator[InputError]:
+    """Yield what entries lack: data in a mirror, or a package. HELM's own runner makes the other runs nevertheless."""
+    entries, root = [_check_entry(text, args) for text in _our_entries(args)], DataRoot.find(args.output_path)
+    for entry in entries:
+        try:
+            entry.check_machine()
+        except InputError as error:
+            yield error
+    yield from fetch_entries(entries, root).values() if root.mirror else ()
 
 
 def make_run_specs(
@@ -108,7 +121,7 @@ def make_run_specs(
             `--models-to-run`, `--suite`, `-m` and `-o`.
 
     Raises:
-        InputError: there is a mistake in the arguments, or data is missing.
+        InputError: there is a mistake in the arguments.
     """
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 

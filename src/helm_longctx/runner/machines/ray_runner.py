@@ -194,12 +194,7 @@ class RayRunner(LongContextRunner):
             )
         self._tasks: dict[str, Any] = {}
 
-    def run_all(self, run_specs: list[RunSpec]) -> None:
-        """Make all runs.
-
-        Raises:
-            InputError: as `LongContextRunner`.
-        """
+    def _run_each(self, run_specs: list[RunSpec]) -> None:
         streamed = [spec for spec in run_specs if self._streams(spec)]
         with connect_ray():
             cluster = Cluster(self._job())
@@ -208,7 +203,7 @@ class RayRunner(LongContextRunner):
             self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in streamed}
             self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
-                super().run_all(run_specs)
+                super()._run_each(run_specs)
             except KeyboardInterrupt:
                 print_error(InputError("stopped; the answers are kept, and the same command continues"))
                 raise SystemExit(130) from None
