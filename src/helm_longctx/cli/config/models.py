@@ -97,7 +97,9 @@ class ModelBook:
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
                 with self._config.places.at(path):
-                    self._files[name] = _ask(endpoint)
+                    asked = _ask(endpoint)
+                    _check_model(name, asked, find_entries(self._config.local_path, name))
+                    self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             hlog(f"Wrote {', '.join(map(str, written))}")
@@ -227,13 +229,38 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
 
 
 def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: Mapping[str, Any]) -> None:
-    """Check that a deployment that would be replaced has the same server."""
-    arguments = existing.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {})
-    if DEPLOYMENTS in existing and arguments.get("base_url") != endpoint.url:
+    """Check that a deployment that the user wrote would not get another server."""
+    if DEPLOYMENTS not in existing or MADE_FROM in existing[DEPLOYMENTS]:
+        return
+    if _arguments(existing).get("base_url") != endpoint.url:
         raise InputError(
             f"{name!r} is in {folder / DEPLOYMENTS} with another address; give another name, or the name alone for"
             " that deployment"
         )
+
+
+def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
+    """Check that a server at a new address has the model that the server at the old address had, and log the change.
+
+    A server that is started again can get another port.
+    """
+    old, new = _arguments(existing), _arguments(asked)
+    if not old or old["base_url"] == new["base_url"]:
+        return
+    if old["model"] != new["model"]:
+        raise InputError(
+            f"{name!r} was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r};"
+            " give another name"
+        )
+    hlog(
+        f"{name} has moved from {old['base_url']} to {new['base_url']}: complete runs stay, and unfinished runs ask"
+        " all questions again"
+    )
+
+
+def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's arguments of a deployment; none if there is no deployment."""
+    return dict(files.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
 
 
 def _register(models: Mapping[str, Files]) -> None:
