@@ -26,6 +26,7 @@ def problems(command: str) -> list[str]:
     ("command", "message"),
     [
         ("-r helmet_recal:length=8k,model=longctx/lexical", "unknown run entry 'helmet_recal'; did you mean helmet_recall?"),
+        ("-r helmet:length=8k,model=longctx/lexical", "helmet is a benchmark, and helm-run takes only run entries; give helmet_recall, "),
         ("-r helmet_recall:lenght=8k,model=longctx/lexical", "unknown argument lenght='8k'; did you mean length? Choose from "),
         ("-r helmet_recall:length=8k,model", "expected name=value, found 'model'"),
         ("-r helmet_recall:length=8k", "helmet_recall names no model"),

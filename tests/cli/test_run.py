@@ -66,6 +66,23 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
     assert command.err.count("\n") == 1
 
 
+def test_benchmarks_are_names_of_run_entries(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark's name stands for its run entries in every command, as the missing data of both of them shows."""
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
+    file = write("tasks: [scbench]\nmodels: [longctx/lexical]\n")
+    for arguments in (
+        ["run", "--tasks", "scbench", *options],
+        ["run", "--entry", "scbench:num_samples=1", *options],
+        ["run", str(file), "--suite", "x", "--dry-run"],
+        ["estimate", "scbench:num_samples=1,model=longctx/lexical"],
+        ["fetch", "scbench"],
+        ["prompts", "scbench"],
+    ):
+        assert command(*arguments) == 2
+        assert "lacks hub/microsoft__SCBench/scbench_kv/test.jsonl, " in command.err
+
+
 def test_a_dry_run_with_methods(command: Command) -> None:
     """Arguments of all tasks can name a method with its own arguments, and a mistake is told with its place."""
     content = "tasks: [helmet_recall:task=json_kv]\nlengths: [8k]\narguments:\n  num_samples: 2\n  method: retrieve\n  chunks: {}\n"

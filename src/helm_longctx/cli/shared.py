@@ -177,10 +177,12 @@ def make_specs(
     """
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry
+    from helm_longctx.tasks.registry import expand_entry
 
-    for entry in entries or []:
+    expanded = [each for entry in entries or [] for each in expand_entry(entry)]
+    for entry in expanded:
         check_name(split_entry(entry)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)
-    return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)
+    return make_run_specs(expanded, conf_paths or [], models or [], suite, most, output_path)

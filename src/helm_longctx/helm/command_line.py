@@ -36,7 +36,7 @@ from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS, BY_CATEGORY, OURS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
 LONGEST_NAME = 255
@@ -202,6 +202,8 @@ def _check_entry(text: str, args: Namespace) -> Entry:
     """Check one of our entries and its model."""
     name, arguments = split_entry(text)
     check_category(name)
+    if (names := expand_entry(name)) != [name]:
+        raise InputError(f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}")
     if name not in OURS:
         raise InputError(f"unknown run entry {shorten(name)}; did you mean {_nearest(name, OURS)}?")
     model = arguments.get("model") or arguments.get("model_deployment")
@@ -249,7 +251,7 @@ def _is_ours(text: str) -> bool:
     """Whether an entry is ours, or is spelled like one of ours and unknown to HELM."""
     name = text.partition(":")[0].strip()
     # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
-    return name in OURS or name in BY_CATEGORY or (get_run_spec_function(name) is None and _is_near(name, OURS))
+    return expand_entry(name)[0] in OURS or (get_run_spec_function(name) is None and _is_near(name, OURS))
 
 
 def _is_our_conf(path: str) -> bool:

@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.tasks.registry import OURS
+from helm_longctx.errors import InputError, find_similar, shorten
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
 
@@ -28,8 +28,11 @@ def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
     if "=" in name:
         advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
         raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
-    if name not in OURS and not is_helms(name):
-        raise InputError(f"{shorten(name)} is not a run entry; give one of HELM's own, or {list_choices(name, OURS)}")
+    if expand_entry(name)[0] not in OURS and not is_helms(name):
+        similar = find_similar(name, [*OURS, *(benchmark.name for benchmark in BENCHMARKS)])
+        question = f"did you mean {similar[0]}? Give" if similar else "give"
+        allowed = "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
+        raise InputError(f"{shorten(name)} is not a run entry; {question} {allowed}")
 
 
 def may_be_helms(name: str) -> bool:

@@ -104,6 +104,21 @@ def find_benchmark(name: str) -> Benchmark:
     return by_name[name]
 
 
+def expand_entry(text: str) -> list[str]:
+    """Return the run entries that a text stands for. A benchmark stands for the entries of its published tables.
+
+    Args:
+        text: a name, with or without arguments, which each of the run entries gets. A name of both a run entry and a
+            benchmark is the run entry. Other names are returned unchanged.
+    """
+    name, colon, arguments = text.strip().partition(":")
+    benchmark = next((each for each in BENCHMARKS if each.name == name and name not in OURS), None)
+    if benchmark and benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
+        return [text]
+    names = [entry for entry, category in benchmark.entries.items() if category.averaged] if benchmark else [name]
+    return [f"{each}{colon}{arguments}" for each in names]
+
+
 def benchmark_of(entry: str) -> Benchmark:
     """Find the benchmark with a run entry.
 
