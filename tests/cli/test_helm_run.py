@@ -39,6 +39,7 @@ def problems(command: str) -> list[str]:
         (f"{GOOD} -m 0", "-m 0 is invalid"),
         (f"{GOOD} --suite a/b", "--suite 'a/b' is invalid; give a folder's name"),
         (f"{GOOD} --suite ..", "--suite '..' is invalid"),
+        (f"{GOOD} --suite 'a\nb'", "--suite 'a\\nb' is invalid; give a folder's name of at most 255 bytes, without '/', line"),
         (f"{GOOD} --suite {'s' * 5000}", "of at most 255 bytes"),
         (f"{GOOD} --runner-class-name helm_longctx.runner.LongRunner", "did you mean helm_longctx.runner.LongContextRunner?"),
         (f"{GOOD} --runner-class-name pathlib.Path", "--runner-class-name 'pathlib.Path' is not a runner"),

@@ -143,7 +143,7 @@ def _plugin() -> Iterator[Finding]:
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
     yield (
         not missing,
-        f"HELM has the run entries {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}",
+        f"HELM has all {len(entries)} run entries" if not missing else f"HELM lacks {', '.join(missing)}",
     )
 
 

@@ -37,17 +37,17 @@ def split_names(texts: list[str] | None) -> list[str] | None:
     return texts and [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
+Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
-Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
+Entries = Annotated[
+    list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b.")
+]
 ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
 Models = Annotated[
     list[str] | None, typer.Option(help="Models for run entries without a model, e.g. a/b,c/d.", callback=split_names)
 ]
-MostInstances = Annotated[
-    int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run, as for helm-run.")
-]
+MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
 READY = Path(str(resources.files("helm_longctx") / "models"))

@@ -33,6 +33,7 @@ from helm_longctx._moved import current_name
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
+from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
@@ -176,11 +177,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
         if value < 1:
             yield InputError(f"{option} {value} is invalid; give a whole number from 1")
     # HELM makes a folder of this name under `runs`.
-    if "/" in args.suite or args.suite in ("", ".", "..") or len(args.suite.encode()) > LONGEST_NAME:
-        yield InputError(
-            f"--suite {shorten(args.suite)} is invalid; give a folder's name, without '/' and of at most"
-            f" {LONGEST_NAME} bytes"
-        )
+    if not is_suite_name(args.suite):
+        yield InputError(f"--suite {shorten(args.suite)} is invalid; give {SUITE_NAME}")
     if args.runner_class_name and not _is_runner(args.runner_class_name):
         yield InputError(
             f"--runner-class-name {shorten(args.runner_class_name)} is not a runner; did you mean {RUNNER}?"

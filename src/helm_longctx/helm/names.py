@@ -1,4 +1,4 @@
-"""Checks the names of run entries before HELM, whose import takes a second, is imported."""
+"""Checks the names of run entries and suites before HELM, whose import takes a second, is imported."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
+
+
+SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
+"""What the name of a suite is."""
+
+
+def is_suite_name(name: str) -> bool:
+    """Whether a folder of a suite can have the name, on common file systems and in lines of text."""
+    is_single = name not in ("", ".", "..") and "/" not in name
+    return is_single and name.isprintable() and len(name.encode()) <= 255
 
 
 def check_name(name: str, is_helms: Callable[[str], bool]) -> None:

@@ -18,7 +18,7 @@ from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.names import check_name
 from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.judging.answer_judge import AnswerAnnotator
-from helm_longctx.tasks.entry import allowed_arguments, split_entry
+from helm_longctx.tasks.entry import allowed_arguments, check_length, split_entry
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.protocols import find_protocol
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
@@ -135,6 +135,8 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
             at = {} if length is None else {"length": length}
             if place:
                 with config.places.at(place):
+                    check_length(OURS[name], name, {**at, **own})
+                with config.places.at(path):
                     _check(name, {**at, **own})
             _check_each(config, name, {**at, **own}, {**shared, **own})
             yield name, {**at, **shared, **own}, path
