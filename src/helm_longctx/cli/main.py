@@ -144,9 +144,10 @@ class _Commands(TyperGroup):
         self.commands[command.name] = command.load()
 
 
-_show_type = getattr(TyperOption, "display_type_rich", None)
+_show_type: Any = getattr(TyperOption, "display_type_rich", None)
 if _show_type:  # since Typer 0.29, whose help has `<bool>` beside flags, which take no value
-    TyperOption.display_type_rich = lambda option, ctx: None if option.is_flag else _show_type(option, ctx)  # type: ignore[method-assign]
+    show_type: Any = lambda option, ctx: None if option.is_flag else _show_type(option, ctx)  # noqa: E731
+    TyperOption.display_type_rich = show_type  # type: ignore[method-assign]
 
 BY_NAME = {command.name: command for commands in COMMANDS.values() for command in commands}
 
