@@ -7,7 +7,7 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo serve test coverage test-matrix test-newest test-sdks release release-version \
+.PHONY: demo serve test test-long coverage test-matrix test-newest test-sdks release release-version \
 	publish-release publish-docs lint-workflows container chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
@@ -38,6 +38,10 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numpr
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST)
+
+# Runs the tests that take minutes each.
+test-long: $(VENV)/installed-dev browser sandbox
+	$(PYTEST) -m long
 
 # Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.
 coverage: $(VENV)/installed-dev browser sandbox

@@ -67,11 +67,12 @@ def group_names() -> set[str]:
 
 
 @pytest.mark.parametrize("name", CATEGORIES)
-def test_run_specs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_specs(name: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     """Every entry builds a run spec whose classes exist, whose groups are in the schema and whose metrics are known."""
     monkeypatch.setattr(Entry, "check_machine", lambda entry: None)  # what this machine lacks is no matter
     for arguments in entries_of(*CATEGORIES[name]):
-        check_run_spec(f"{name}:{arguments}".removesuffix(":"))
+        with subtests.test(arguments=arguments):
+            check_run_spec(f"{name}:{arguments}".removesuffix(":"))
 
 
 def check_run_spec(entry: str) -> None:

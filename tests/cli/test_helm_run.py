@@ -26,6 +26,7 @@ def problems(command: str) -> list[str]:
     ("command", "message"),
     [
         ("-r helmet_recal:length=8k,model=longctx/lexical", "unknown run entry 'helmet_recal'; did you mean helmet_recall?"),
+        ("-r helmet:length=8k,model=longctx/lexical", "helmet is a benchmark, and helm-run takes only run entries; give helmet_recall, "),
         ("-r helmet_recall:lenght=8k,model=longctx/lexical", "unknown argument lenght='8k'; did you mean length? Choose from "),
         ("-r helmet_recall:length=8k,model", "expected name=value, found 'model'"),
         ("-r helmet_recall:length=8k", "helmet_recall names no model"),
@@ -38,6 +39,7 @@ def problems(command: str) -> list[str]:
         (f"{GOOD} -m 0", "-m 0 is invalid"),
         (f"{GOOD} --suite a/b", "--suite 'a/b' is invalid; give a folder's name"),
         (f"{GOOD} --suite ..", "--suite '..' is invalid"),
+        (f"{GOOD} --suite 'a\nb'", "--suite 'a\\nb' is invalid; give a folder's name of at most 255 bytes, without '/', line"),
         (f"{GOOD} --suite {'s' * 5000}", "of at most 255 bytes"),
         (f"{GOOD} --runner-class-name helm_longctx.runner.LongRunner", "did you mean helm_longctx.runner.LongContextRunner?"),
         (f"{GOOD} --runner-class-name pathlib.Path", "--runner-class-name 'pathlib.Path' is not a runner"),
@@ -63,15 +65,20 @@ def test_every_mistake_is_named_at_once() -> None:
     assert len(problems("-r helmet_recal:model=a/b lv_eval:length=16k -n 0 --suite a/b")) == 4
 
 
-def test_all_missing_data_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All missing data is named in one line with the command that fetches it; without a mirror the run fetches it."""
-    entries = "-r helmet_rag:task=nq,length=8k,model=longctx/null helmet_icl:task=nlu,length=8k,model=longctx/null"
-    assert not problems(entries)
+def test_missing_data_is_named_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HELM's own runner makes the other runs, but what an entry lacks is named before, with the command that fetches it."""
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    (line,) = problems(entries)
-    assert "nq-dev-multikilt" in line
-    assert "nlu_evaluation_data" in line
-    assert f"helm-longctx fetch helmet_rag:task=nq,length=8k helmet_icl:task=nlu,length=8k --to {tmp_path}" in line
+    names = ("helmet_rag:task=nq,length=8k", "helmet_icl:task=nlu,length=8k")
+    entries = " ".join(f"{name},model=longctx/null" for name in names)
+    assert not problems(f"-r {entries}")
+    check_command_line(["helm-run", "--suite", "s", "-m", "1", *shlex.split(f"-r {GOOD.split()[1]} {entries}")])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    for line, name, path in zip(lines, names, ("nq-dev-multikilt", "nlu_evaluation_data"), strict=True):
+        assert path in line
+        assert line.endswith(f"get it with: helm-longctx fetch {name} --to {tmp_path}; the other runs are made")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
     assert command.out.startswith(f"1 runs:\n  {run}\n")
     assert "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
     assert "Prompt tokens: counted by" in command.out
-    assert "Prices: not known: name a file of prices in HELM_LONGCTX_PRICES or" in command.out
+    assert "Prices: not known: give --prices, or in YAML limits.prices" in command.out
     assert "unknown" not in command.out  # no columns of dollars without a price
     assert "│ helmet_recall:task=json_kv,length=8k,num_samples=2 │" in command.out
     assert not list(Path("benchmark_output/runs/x").glob("helmet*"))
@@ -47,7 +47,19 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
             "--model-type='chta' is invalid; did you mean chat? Choose from chat, compl",
         ),
         (["--model-name", "m"], "--model-url is missing; give a server's address, or --model"),
-        (["--length", "9x"], "--length[0]='9x' is invalid; give 4k, 8k"),
+        (
+            ["--length", "9x"],
+            "--length[0]='9x' is invalid; give 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, … 16m or a whole number",
+        ),
+        (
+            ["--tasks", "helmet_recall:method=retreive", "--length", "8k", "--model", "longctx/lexical"],
+            "--tasks[0]: helmet_recall: method='retreive' is invalid; did you mean retrieve?",
+        ),
+        (
+            ["--model", "openai/gpt-6-lunna"],
+            "--model: 'openai/gpt-6-lunna' is not a model; did you mean openai/gpt-6-luna?",
+        ),
+        (["--model", "longctx/lexical", "--prices", "absent.yaml"], "--prices: prices: absent.yaml: No such file"),
         (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; give the NAME"),
         (["--max-cost", "0"], "--max-cost=0.0 is invalid; give a number above 0"),
         (["--argument", "num_samples"], "run: --argument='num_samples' is invalid; give NAME=VALUE"),
@@ -64,6 +76,23 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
     assert command("run", "--tasks", "aa_lcr", *options) == 2
     assert told in command.err
     assert command.err.count("\n") == 1
+
+
+def test_benchmarks_are_names_of_run_entries(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark's name stands for its run entries in every command, as the missing data of both of them shows."""
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
+    file = write("tasks: [scbench]\nmodels: [longctx/lexical]\n")
+    for arguments in (
+        ["run", "--tasks", "scbench", *options],
+        ["run", "--entry", "scbench:num_samples=1", *options],
+        ["run", str(file), "--suite", "x", "--dry-run"],
+        ["estimate", "scbench:num_samples=1,model=longctx/lexical"],
+        ["fetch", "scbench"],
+        ["prompts", "scbench"],
+    ):
+        assert command(*arguments) == 2
+        assert "lacks hub/microsoft__SCBench/scbench_kv/test.jsonl, " in command.err
 
 
 def test_a_dry_run_with_methods(command: Command) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import nltk
 import pytest
 
+from helm_longctx.data import sentence_model
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
@@ -30,18 +32,25 @@ class Quiet(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
+def write_wheel(project: Path, version: str, files: Mapping[str, bytes]) -> None:
+    """Write a wheel into the folder of its project in an index."""
+    project.mkdir(parents=True)
+    name = f"{project.name.replace('-', '_')}-{version}"
+    about = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {project.name}\nVersion: {version}\n",
+        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+    }
+    with zipfile.ZipFile(project / f"{name}-py3-none-any.whl", "w") as wheel:
+        for path, content in {**files, **{f"{name}.dist-info/{key}": text for key, text in about.items()}}.items():
+            wheel.writestr(path, content)
+
+
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Make a package index whose only project has one wheel, and let pip's settings name only it."""
     project = tmp_path / "index/simple/demo-data"
-    project.mkdir(parents=True)
-    with zipfile.ZipFile(project / "demo_data-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(MEMBER, CONTENT)
-        wheel.writestr("demo_data-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo-data\nVersion: 1.0\n")
-        wheel.writestr(
-            "demo_data-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr("demo_data-1.0.dist-info/RECORD", "")
+    write_wheel(project, "1.0", {MEMBER: CONTENT})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "index")))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -105,3 +114,20 @@ def test_a_mirror_is_not_filled(tmp_path: Path) -> None:
     """In a mirror nothing is downloaded."""
     with pytest.raises(InputError, match=r"lacks demo/questions.csv; get it with: fetch it"):
         fetch(tmp_path, wheel_file(), mirror=True)
+
+
+def test_the_model_of_sentences(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NLTK's model is fetched where NLTK lacks it, then NLTK finds it, and files with other content are not kept."""
+    files = sentence_model._FILES
+    folder = "llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english"
+    write_wheel(index.parent / "llama-index-core", "0.14.25", {f"{folder}/{name}": b"dr\n" for name in files})
+    root, model = DataRoot(tmp_path / "data", mirror=False), sentence_model.SENTENCE_MODEL
+    assert model.is_present(root)  # as in all tests
+    monkeypatch.setattr("nltk.data.path", [])
+    with pytest.raises(InputError, match=r"NLTK's punkt_tab.*: it has SHA-256"):
+        ensure([model], root, "fetch it")
+    assert not model.is_present(root)
+    monkeypatch.setattr(sentence_model, "_FILES", dict.fromkeys(files, hashlib.sha256(b"dr\n").hexdigest()))
+    ensure([model], root, "fetch it")
+    assert all(map(root.has, model.paths))
+    assert nltk.data.find("tokenizers/punkt_tab/english/")

@@ -1,7 +1,8 @@
-"""Tests that a tokenizer that cannot be loaded is found before the first request, if a prompt needs it."""
+"""Tests that what a run lacks is found before the first request, and that the other runs are made."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
 
 from helm_longctx.errors import InputError
+from tests.benchmarks.ruler.fabricate import build_sources
 from tests.runner.making import ENTRY, PlainClient, deployed, make_runner, spec_of
 from tests.support.questions import ROW, write_questions
 
@@ -40,13 +42,59 @@ def broken() -> Iterator[str]:
         ),
     ],
 )
-def test_nothing_is_sent(tmp_path: Path, broken: str, entry: str, error: str) -> None:
-    """Nothing is sent, although another run whose model needs no tokenizer comes first."""
-    runner = make_runner(tmp_path)
-    with pytest.raises(InputError, match=error):
-        runner.run_all([spec_of(ENTRY + "test/plain"), spec_of(entry)])
-    assert not PlainClient.asked
-    assert not list(Path(runner.runs_path).glob("*:*"))
+def test_a_run_without_a_tokenizer(
+    tmp_path: Path,
+    broken: str,
+    entry: str,
+    error: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run without its tokenizer is refused before the first request, the other run is made, and the last line says so."""
+    check_refusal(tmp_path, entry, error, caplog, monkeypatch)
+
+
+def test_a_run_without_data(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose data cannot be fetched is refused before the first request, and the other run is made.
+
+    RULER's essays are here, but NLTK's model of sentences is not, and pip finds no wheel.
+    """
+    monkeypatch.setattr("nltk.data.path", [])
+    for name, value in {"CONFIG_FILE": "/dev/null", "NO_INDEX": "1", "FIND_LINKS": ""}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    build_sources(tmp_path / "benchmark_output/scenarios/helm_longctx")
+    entry = "ruler:task=niah_single_2,length=4k,count_with=longctx/words,model_deployment=test/plain"
+    reason = "NLTK's punkt_tab, of the wheel llama-index-core==0.14.25: pip downloaded no wheel"
+    check_refusal(tmp_path, f"{entry},model=longctx/lexical", reason, caplog, monkeypatch)
+
+
+def test_a_run_without_an_extra(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that needs a package that is not installed is refused before the first request, and the other run is made."""
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    entry = "helmet_recall:task=json_kv,length=8k,method=retrieve,model=longctx/lexical,model_deployment=test/plain"
+    check_refusal(tmp_path, entry, "method=retrieve needs bm25s; install with: pip install", caplog, monkeypatch)
+
+
+def check_refusal(
+    folder: Path, entry: str, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that one of two runs is refused before the first request, and that the other one is made."""
+    runner, log = make_runner(folder), []
+
+    def refuse_none(prompt: str) -> bool:
+        log.append(caplog.text)
+        return False
+
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(refuse_none))
+    good, bad = spec_of(ENTRY + "test/plain"), spec_of(entry)
+    with pytest.raises(InputError) as caught:
+        runner.run_all([good, bad])
+    assert str(caught.value) == f"1 of 2 runs were not made: {bad.name}: their errors are in the log"
+    assert reason in log[0]
+    assert len(PlainClient.asked) == 12
+    assert [path.parent.name for path in Path(runner.runs_path).glob("*:*/stats.json")] == [good.name]
 
 
 def test_short_prompts_need_no_tokenizer(tmp_path: Path, broken: str) -> None:

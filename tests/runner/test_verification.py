@@ -112,6 +112,7 @@ ATTACKS: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "an answer's mean": (ROWS, lambda content: content[0]["stats"][-1].update(mean=7.5), "and the sum"),
     "an answer's statistic": (ROWS, raise_scores, f"but {ROWS} gives"),
     "an answer's statistics are missing": (ROWS, lambda content: content.pop(), f"{ROWS}: instance "),
+    "an answer's statistics twice": (ROWS, lambda content: content.append(content[0]), "is there 2 times"),
     "an answer is missing": (STATES, lambda content: content["request_states"].pop(), f"{STATES}: instance "),
     "another repeat": (STATES, lambda content: content["request_states"][0].update(train_trial_index=1), STATES),
     "an answer as a failure": (

@@ -12,7 +12,7 @@ import helm_longctx.plugin  # noqa: F401  # registers the run entries
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.entry import parse_entry
-from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.registry import BENCHMARKS, expand_entry, find_benchmark
 from helm_longctx.tasks.task import EVERY_TASK
 
 
@@ -23,6 +23,17 @@ def test_whole_category() -> None:
     assert entry.groups[:2] == ["helmet_recall_128k", "helmet_json_kv_128k"]
     assert entry.description == "helmet_recall:length=128k"
     assert entry.title == "HELMET Recall 128k"
+
+
+def test_every_benchmark_is_a_name_for_run_entries() -> None:
+    """Each benchmark that `list` prints stands for run entries, a name of both kinds is the run entry, and arguments stay."""
+    for benchmark in BENCHMARKS:
+        assert set(expand_entry(benchmark.name)) <= set(benchmark.entries), benchmark.name
+    assert expand_entry("helmet2:length=8k") == [
+        f"helmet2_{name}:length=8k" for name in ("recall", "ruler", "graphwalk", "longbenchv2")
+    ]
+    assert expand_entry("oolong") == ["oolong"]
+    assert expand_entry("mmlu:subject=anatomy") == ["mmlu:subject=anatomy"]
 
 
 def test_every_argument() -> None:

@@ -50,6 +50,10 @@ WaitsAndRepeats = Annotated[
     typer.Option("--wait", help="Wait for the answers, collect them, and send requests again that failed temporarily."),
 ]
 
+SameInstances = Annotated[
+    int | None, typer.Option("--max-eval-instances", "-m", help="As for `batch submit`; it has no effect.")
+]
+
 NO_LIMIT = 10**9
 """Value of `-m` for commands that only need the names of runs, which do not depend on it."""
 
@@ -82,7 +86,7 @@ def submit(
 ) -> None:
     """Send the requests of runs as batches. Requests that have an answer, or are in a batch, are not sent.
 
-    Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
+    If you repeat the command, also after a crash, it sends only the requests
     that are missing.
     """
     with hide_chatter():
@@ -108,6 +112,7 @@ def status(
     entries: SomeEntries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
+    most: SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
@@ -121,6 +126,7 @@ def collect(
     entries: SomeEntries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
+    most: SameInstances = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
     forget: Annotated[
         bool,
@@ -131,7 +137,7 @@ def collect(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Collect the answers of ended batches. helm-run then uses them, and sends only the other requests.
+    """Collect the answers of ended batches. The same run then uses them, and sends only the other requests.
 
     Requests without an answer are counted by the reason. `batch submit` sends them again. A batch that cannot be
     collected does not stop the others. Its error is reported at the end, with exit status 2.
@@ -158,6 +164,7 @@ def cancel(
     entries: SomeEntries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
+    most: SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:

@@ -11,7 +11,7 @@ from helm_longctx.cli.shared import OutputPath
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.entry import parse_entry
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 
 Entries = Annotated[list[str], typer.Argument(help="Run entries without a model, e.g. helmet_rag:length=8k.")]
 
@@ -27,7 +27,7 @@ def fetch(
 
     Name all entries in one command: files that are in the same archive are then read in one pass.
     """
-    checked = [parse_entry(BENCHMARKS, entry) for entry in entries]
+    checked = [parse_entry(BENCHMARKS, each) for entry in entries for each in expand_entry(entry)]
     # `mirror=False`, because nothing is ever downloaded into a mirror.
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
     # Entries can share sources.

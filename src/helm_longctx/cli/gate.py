@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 
 from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
+from helm_longctx.cli.run import Parallelism, Prices, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import fill_registries, print_table
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import require
@@ -91,6 +91,7 @@ def gate(
     suite: Annotated[str, typer.Option(help="Name of the gate. Another name asks everything again.")] = "gate",
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
+    prices: Prices = None,
     parallelism: Parallelism = None,
     output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
     local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
@@ -146,7 +147,9 @@ def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal,
     from helm_longctx.cli.config.load import load_config
     from helm_longctx.cli.config.plan import use_settings
 
-    configs = [load_config(None, read_options({**arguments, "model": [model]})) for model in models]
+    options = [read_options({**arguments, "model": [model]}) for model in models]
+    pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
+    configs = [load_config(None, replace(each, names={**each.names, ("models", 0): name})) for each, name in pairs]
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
     with use_settings(config):
@@ -200,10 +203,9 @@ def _estimate(plan: Plan) -> list[Estimate]:
 
 def _print_sample(sample: _Sample, goal: Goal) -> None:
     """Print the price of both arms, and the sample with its power."""
-    from helm_longctx.models.apis.prices import PRICES
     from helm_longctx.runner.gate import overall_power
 
-    print_estimates([*sample.estimates[0], *sample.estimates[1]], f"name a file of prices in {PRICES}")
+    print_estimates([*sample.estimates[0], *sample.estimates[1]], "give --prices")
     grid = Grid(
         title=f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}", title_justify="left"
     )

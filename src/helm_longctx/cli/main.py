@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 from typer.main import get_command
 
 from helm_longctx._version import VERSION
@@ -143,6 +143,11 @@ class _Commands(TyperGroup):
         """Put a command's own parser in the place of the stand-in."""
         self.commands[command.name] = command.load()
 
+
+_show_type: Any = getattr(TyperOption, "display_type_rich", None)
+if _show_type:  # since Typer 0.29, whose help has `<bool>` beside flags, which take no value
+    show_type: Any = lambda option, ctx: None if option.is_flag else _show_type(option, ctx)  # noqa: E731
+    TyperOption.display_type_rich = show_type  # type: ignore[method-assign]
 
 BY_NAME = {command.name: command for commands in COMMANDS.values() for command in commands}
 

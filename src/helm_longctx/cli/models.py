@@ -74,7 +74,7 @@ def models(
     for row in list_deployments(folder):
         table.add_row(*row)
     print_table(table)
-    print(f"helm-run … --local-path {folder}")
+    print(f"helm-longctx run … --local-path {folder}")
 
 
 def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:

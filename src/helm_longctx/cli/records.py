@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from helm_longctx.helm.instance import stop_sequences
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import FollowUp, Prompt, Style
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 from helm_longctx.tasks.task import Record, Scores, Task
 
 EntryArgument = Annotated[str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")]
@@ -38,10 +38,10 @@ def prompts(
 
     If there is a second request, `follow_up` has the texts of its prompt around the first answer.
     """
-    checked = parse_entry(BENCHMARKS, entry)
-    if checked.settings.count_with:
+    entries, root = [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)], DataRoot.find(output_path)
+    if any(each.settings.count_with for each in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
-    for line in islice(_prompt_lines(checked, style, DataRoot.find(output_path)), limit):
+    for line in islice(chain.from_iterable(_prompt_lines(each, style, root) for each in entries), limit):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()

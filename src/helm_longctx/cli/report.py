@@ -20,7 +20,7 @@ def report(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="Name of the suite, as for helm-run. [default: none, only published results]",
+            help="Name of the suite. [default: none, only published results]",
             autocompletion=complete_suite,
         ),
     ] = None,

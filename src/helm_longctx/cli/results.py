@@ -163,9 +163,6 @@ def serve(
     from helm_longctx.results.leaderboard.serving import change_server
 
     change_server(server)
-    # HELM's server has no option for the address, and its own code calls `app.run`.
-    run = server.app.run
-    server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
     # HELM's function reads `sys.argv`.
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)

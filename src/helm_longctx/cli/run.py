@@ -59,6 +59,7 @@ Context = Annotated[str | None, typer.Option(help="Window of the model in tokens
 TokenizerName = Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")]
 JudgeNames = Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")]
 MaxCost = Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")]
+Prices = Annotated[str | None, typer.Option(help="YAML file with prices by deployment or model.")]
 RequestTimeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
 MaxRetries = Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")]
 OutputFolder = Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")]
@@ -68,7 +69,7 @@ DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Only print the r
 
 def run(
     config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Name of the suite.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Run entries or benchmarks, e.g. helmet_rag,ruler.")] = None,
     length: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
     argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
@@ -90,6 +91,7 @@ def run(
         int | None, typer.Option("--max-eval-instances", "-m", help="Maximum instances per run.")
     ] = None,
     max_cost: MaxCost = None,
+    prices: Prices = None,
     request_timeout: RequestTimeout = None,
     max_retries: MaxRetries = None,
     stop_when: Annotated[
@@ -282,9 +284,7 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
 
 def _print_estimates(estimates: list[Estimate]) -> None:
     if estimates:
-        from helm_longctx.models.apis.prices import PRICES
-
-        print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
+        print_estimates(estimates, "give --prices, or in YAML limits.prices")
 
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:

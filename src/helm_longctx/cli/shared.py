@@ -37,17 +37,17 @@ def split_names(texts: list[str] | None) -> list[str] | None:
     return texts and [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
+Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
-Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
+Entries = Annotated[
+    list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b.")
+]
 ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
 Models = Annotated[
     list[str] | None, typer.Option(help="Models for run entries without a model, e.g. a/b,c/d.", callback=split_names)
 ]
-MostInstances = Annotated[
-    int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run, as for helm-run.")
-]
+MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
 READY = Path(str(resources.files("helm_longctx") / "models"))
@@ -173,14 +173,16 @@ def make_specs(
     """Fill the registries, and make the run specs that `helm-run` makes of the same arguments.
 
     Raises:
-        InputError: there is a mistake in the arguments, or data is missing.
+        InputError: there is a mistake in the arguments.
     """
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry
+    from helm_longctx.tasks.registry import expand_entry
 
-    for entry in entries or []:
+    expanded = [each for entry in entries or [] for each in expand_entry(entry)]
+    for entry in expanded:
         check_name(split_entry(entry)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)
-    return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)
+    return make_run_specs(expanded, conf_paths or [], models or [], suite, most, output_path)

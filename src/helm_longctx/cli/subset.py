@@ -71,7 +71,7 @@ def subset(
         print(f"No subset is proposed: the agreement of this one is only {rho} on models that the search did not use.")
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
-    print(f"Run it: helm-run --conf-paths {to} --models-to-run …")
+    print(f"Run it: helm-longctx run --conf-path {to} --model …")
 
 
 def _results(benchmark: Benchmark, suite: str | None, output_path: Path) -> list[Result]:

@@ -20,7 +20,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.data_cards import DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
-from helm_longctx.tasks.registry import BENCHMARKS, page_of
+from helm_longctx.tasks.registry import BENCHMARKS, about_of
 from helm_longctx.tasks.task import Task
 
 
@@ -120,14 +120,8 @@ def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:
         "benchmark": benchmark.name,
         "tasks": len(benchmark.tasks),
         "lengths": _span(lengths),
-        "documentation": _find_page(benchmark),
+        "about": about_of(benchmark),
     }
-
-
-def _find_page(benchmark: Benchmark) -> str:
-    """Return the address of a benchmark's page in the documentation, or of its official code if it has no page."""
-    page = Path(page_of(benchmark))
-    return page_address(page.parent.name.replace("_", "-")) if page.name == "README.md" else benchmark.url
 
 
 def _span(lengths: Sequence[int]) -> str:
@@ -154,8 +148,8 @@ def _range(number: int | Mapping[int, int]) -> int | str:
 def _data(task: Task, length: int, root: DataRoot) -> str:
     if not task.exists_at(length):
         return "none at this length"
-    paths = task.paths(length)
-    if paths and all(map(root.has, paths)):
+    sources = [*task.sources(length), *task.optional_sources(length)]
+    if sources and all(source.is_present(root) for source in sources):
         return "here"
     if task.any_length and not task.sources(length):
         return "generated"

@@ -293,6 +293,10 @@ class Download(ABC):
     def label(self) -> str:
         """Its name in the log and in errors."""
 
+    def is_present(self, root: DataRoot) -> bool:
+        """Whether the files need not be fetched."""
+        return all(map(root.has, self.paths))
+
     @property
     def remedy(self) -> str:
         """What to do if the server refuses access, in addition to setting a token."""

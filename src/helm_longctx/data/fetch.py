@@ -1,4 +1,4 @@
-"""The kinds of data sources that a task can name, and the function that gets them."""
+"""The kinds of data sources that a task can name, and the functions that get them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from helm_longctx.data import release
 from helm_longctx.data.download import Download
 from helm_longctx.data.release import PinnedFile, ReleaseFile
 from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import InputError
 
 Source = Download | ReleaseFile | PinnedFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
-    """Download the files of all sources that are not under the data root. An archive is read once for all its files.
+    """Download the files of all sources that are not present. An archive is read once for all its files.
 
     Args:
         command: command that gets the files, for errors.
@@ -23,14 +24,30 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     """
     # Tasks of a category can name the same source.
     distinct = {tuple(source.paths): source for source in sources}.values()
-    absent = [source for source in distinct if not all(map(root.has, source.paths))]
+    absent = [source for source in distinct if not source.is_present(root)]
     if absent and root.mirror:
         raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
         if isinstance(source, Download):
             source.ensure(root, command)
+            source.is_present(root)  # this tells NLTK where its model is now
     release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     # The files of a release are fetched together, because each call reads its archive from the start.
     for one in {file.release for file in files}:
         release.ensure_release_files(one, [file.path for file in files if file.release == one], root, command)
+
+
+def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dict[str, InputError]:
+    """Do what `ensure` does, but go on after a failure. Return the error of each file that is missing, by its path."""
+    groups: dict[object, list[Source]] = {}
+    for source in sources:
+        key = source.release if isinstance(source, ReleaseFile) else tuple(source.paths)
+        groups.setdefault(key, []).append(source)
+    errors: dict[str, InputError] = {}
+    for group in groups.values():
+        try:
+            ensure(group, root, command)
+        except InputError as error:
+            errors |= dict.fromkeys((path for source in group for path in source.paths), error)
+    return errors

@@ -10,6 +10,7 @@ from helm_longctx.data.fetch import Source
 from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
 from helm_longctx.data.repository import RepositoryFolder
+from helm_longctx.data.sentence_model import SentenceModel
 from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 
@@ -58,6 +59,8 @@ def find_origin(source: Source) -> Origin:
             return Origin(f"https://github.com/{source.repo}", source.commit[:7], f"git tree {source.tree}")
         case WheelFile():
             return Origin(f"https://pypi.org/project/{source.project}/", source.version, f"SHA-256 {source.sha256}")
+        case SentenceModel():
+            return Origin(f"https://pypi.org/project/{source.project}/", source.version, "SHA-256 of each file")
         case BucketFile():
             page = f"https://console.cloud.google.com/storage/browser/{source.bucket}"
             return Origin(page, "the newest generation at the download, which is recorded", "the bucket's MD5")

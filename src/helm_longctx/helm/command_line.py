@@ -30,12 +30,14 @@ from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx._moved import current_name
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
-from helm_longctx.helm.run_specs import check_data, check_run_entry
+from helm_longctx.helm.names import SUITE_NAME, is_suite_name
+from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS, BY_CATEGORY, OURS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
 LONGEST_NAME = 255
@@ -66,9 +68,11 @@ def check_command_line(command: list[str]) -> None:
         print_error(problem)
     if problems:
         raise SystemExit(1)
-    # Our runner logs this line itself.
+    # Our runner does both itself.
     if not current_name(args.runner_class_name or "").startswith("helm_longctx."):
         atexit.register(log_next_command, Path(args.output_path), args.suite)
+        for problem in _find_lacking(args):
+            print_error(InputError(f"{problem}; the other runs are made"))
 
 
 def log_next_command(output_path: Path, suite: str) -> None:
@@ -86,16 +90,26 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
     """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
     yield from (InputError(f"--conf-paths {conf}") for conf in _read_confs(args) if isinstance(conf, InputError))
     yield from _check_options(args)
-    entries = []
     for text in _our_entries(args):
         try:
-            entries.append(_check_entry(text, args))
+            _check_entry(text, args)
         except InputError as error:
             yield error
     try:
-        check_data(entries, args.output_path)
+        DataRoot.find(args.output_path)
     except InputError as error:
         yield error
+
+
+def _find_lacking(args: Namespace) -> Iterator[InputError]:
+    """Yield what entries lack: data in a mirror, or a package. HELM's own runner makes the other runs nevertheless."""
+    entries, root = [_check_entry(text, args) for text in _our_entries(args)], DataRoot.find(args.output_path)
+    for entry in entries:
+        try:
+            entry.check_machine()
+        except InputError as error:
+            yield error
+    yield from fetch_entries(entries, root).values() if root.mirror else ()
 
 
 def make_run_specs(
@@ -108,7 +122,7 @@ def make_run_specs(
             `--models-to-run`, `--suite`, `-m` and `-o`.
 
     Raises:
-        InputError: there is a mistake in the arguments, or data is missing.
+        InputError: there is a mistake in the arguments.
     """
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 
@@ -163,11 +177,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
         if value < 1:
             yield InputError(f"{option} {value} is invalid; give a whole number from 1")
     # HELM makes a folder of this name under `runs`.
-    if "/" in args.suite or args.suite in ("", ".", "..") or len(args.suite.encode()) > LONGEST_NAME:
-        yield InputError(
-            f"--suite {shorten(args.suite)} is invalid; give a folder's name, without '/' and of at most"
-            f" {LONGEST_NAME} bytes"
-        )
+    if not is_suite_name(args.suite):
+        yield InputError(f"--suite {shorten(args.suite)} is invalid; give {SUITE_NAME}")
     if args.runner_class_name and not _is_runner(args.runner_class_name):
         yield InputError(
             f"--runner-class-name {shorten(args.runner_class_name)} is not a runner; did you mean {RUNNER}?"
@@ -189,6 +200,8 @@ def _check_entry(text: str, args: Namespace) -> Entry:
     """Check one of our entries and its model."""
     name, arguments = split_entry(text)
     check_category(name)
+    if (names := expand_entry(name)) != [name]:
+        raise InputError(f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}")
     if name not in OURS:
         raise InputError(f"unknown run entry {shorten(name)}; did you mean {_nearest(name, OURS)}?")
     model = arguments.get("model") or arguments.get("model_deployment")
@@ -236,7 +249,7 @@ def _is_ours(text: str) -> bool:
     """Whether an entry is ours, or is spelled like one of ours and unknown to HELM."""
     name = text.partition(":")[0].strip()
     # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
-    return name in OURS or name in BY_CATEGORY or (get_run_spec_function(name) is None and _is_near(name, OURS))
+    return expand_entry(name)[0] in OURS or (get_run_spec_function(name) is None and _is_near(name, OURS))
 
 
 def _is_our_conf(path: str) -> bool:

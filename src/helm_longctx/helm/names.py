@@ -1,4 +1,4 @@
-"""Checks the names of run entries before HELM, whose import takes a second, is imported."""
+"""Checks the names of run entries and suites before HELM, whose import takes a second, is imported."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.tasks.registry import OURS
+from helm_longctx.errors import InputError, find_similar, shorten
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
+
+
+SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
+"""What the name of a suite is."""
+
+
+def is_suite_name(name: str) -> bool:
+    """Whether a folder of a suite can have the name, on common file systems and in lines of text."""
+    is_single = name not in ("", ".", "..") and "/" not in name
+    return is_single and name.isprintable() and len(name.encode()) <= 255
 
 
 def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
@@ -28,8 +38,11 @@ def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
     if "=" in name:
         advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
         raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
-    if name not in OURS and not is_helms(name):
-        raise InputError(f"{shorten(name)} is not a run entry; give one of HELM's own, or {list_choices(name, OURS)}")
+    if expand_entry(name)[0] not in OURS and not is_helms(name):
+        similar = find_similar(name, [*OURS, *(benchmark.name for benchmark in BENCHMARKS)])
+        question = f"did you mean {similar[0]}? Give" if similar else "give"
+        allowed = "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
+        raise InputError(f"{shorten(name)} is not a run entry; {question} {allowed}")
 
 
 def may_be_helms(name: str) -> bool:

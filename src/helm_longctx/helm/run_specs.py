@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
@@ -17,7 +16,7 @@ from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name, parse_object_spec
 
 from helm_longctx._version import VERSION
-from helm_longctx.data.fetch import ensure
+from helm_longctx.data.fetch import find_lacking
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.adapter import method_for
@@ -77,14 +76,11 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     """Make the run spec of an entry.
 
     Raises:
-        InputError: an argument is wrong, the mirror lacks data, or answers cannot be scored on this machine.
+        InputError: an argument is wrong.
     """
     apply_patches()
     name, arguments = select_category(name, arguments)
-    entry = check_entry(benchmark, name, arguments)
-    entry.check_machine()
-    check_data([entry])
-    return make_entry_spec(entry)
+    return make_entry_spec(check_entry(benchmark, name, arguments))
 
 
 def make_entry_spec(entry: Entry) -> RunSpec:
@@ -153,14 +149,14 @@ def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
     return [AnnotatorSpec(name, {"judge": judge})]
 
 
-def check_data(entries: Sequence[Entry], benchmark_output: str | Path = "benchmark_output") -> None:
-    """Check that a mirror has the data of all entries. A cache is not checked, because a run fills it.
-
-    Raises:
-        InputError: files are missing; the message names all of them.
-    """
-    root = DataRoot.find(benchmark_output)
-    if root.mirror:
-        needed = [(entry, [*entry.sources, *entry.judge_sources(root)]) for entry in entries]
-        lacking = [entry for entry, found in needed if any(not root.has(p) for s in found for p in s.paths)]
-        ensure([source for _, found in needed for source in found], root, fetch_command(lacking, root))
+def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputError]:
+    """Fetch the data of entries, each file once. Return the error of each entry that lacks data, by its description."""
+    needed = {entry.description: (entry, [*entry.sources, *entry.judge_sources(root)]) for entry in entries}
+    every = [source for _, sources in needed.values() for source in sources]
+    failed = find_lacking(every, root, fetch_command(entries, root))
+    errors = {}
+    for name, (entry, sources) in needed.items():
+        if lacking := [path for source in sources for path in source.paths if path in failed]:
+            command = entry.fetch_command(root)
+            errors[name] = root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
+    return errors

@@ -62,6 +62,7 @@ class LongContextScenario(Scenario):
         """
         if self.entry.settings.retry_cut:
             raise _needs_our_runner(self.entry, "reads the answers of another run, which HELM's own runner cannot do")
+        self.entry.check_machine()  # our runner does this earlier
         instances = list(self.iter_instances(output_path))
         if any(Sample.from_json(instance.extra_data).follow_up for instance in instances):
             raise _needs_our_runner(

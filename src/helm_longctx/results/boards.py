@@ -244,7 +244,7 @@ def read_suite(
     results = read_results(suite, benchmarks, keep_answers)
     boards = make_boards(results, benchmarks, published)
     if not boards:
-        raise InputError(f"{suite} has no scores; run helm-run or helm-longctx run with this --suite first")
+        raise InputError(f"{suite} has no scores; first use helm-longctx run with it")
     return Suite(results, boards)
 
 

@@ -24,7 +24,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def stoppable(summary: Callable[[], str]) -> Iterator[None]:
+def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None]:
     """Make Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
 
     Libraries may have threads that cannot be interrupted, so the process does not wait for them, and after `GRACE`
@@ -33,6 +33,7 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
 
     Args:
         summary: says what is kept; it ends the printed line.
+        unwinds: whether Python's `finally` blocks and functions for the end of the process run.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -42,6 +43,8 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
         # The log is not used, because the signal may have interrupted a log call that holds the lock.
         with suppress(OSError):
             os.write(2, f"\nhelm-longctx: stopped by {signal.Signals(number).name}: {summary()}\n".encode())
+        if not unwinds:
+            os._exit(128 + number)
         deadline = threading.Timer(GRACE, os._exit, [128 + number])
         deadline.daemon = True
         deadline.start()

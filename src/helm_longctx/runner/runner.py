@@ -32,6 +32,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
+from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.sending import Sender
@@ -195,16 +196,16 @@ class LongContextRunner(Runner):
         """Make all runs. The log ends with their scores.
 
         Raises:
-            InputError: a tokenizer cannot be loaded, so no run is made; or runs of this package failed. The message
-                names them, and also HELM's failed runs. It has the reason if there is only one run.
+            InputError: runs of this package lack something or failed; the others are made. The message names them, and
+                also HELM's failed runs. It has the reason if there is only one run.
             RunnerError: only HELM's own runs failed.
         """
-        self._check_tokenizers(run_specs)
         self._refused: dict[str, str] = {}
         self._is_only_run = len(run_specs) == 1
+        self._refuse_incomplete(run_specs)
         failure: RunnerError | None = None
         try:
-            super().run_all(run_specs)
+            self._run_each([spec for spec in run_specs if spec.name not in self._refused])
         except RunnerError as error:
             failure = error
         if self.logs_scores:
@@ -217,27 +218,37 @@ class LongContextRunner(Runner):
         if failure:
             raise failure
 
-    def _check_tokenizers(self, run_specs: list[RunSpec]) -> None:
-        """Load the tokenizers of all runs that are not complete, because requests of other runs cost money.
+    def _run_each(self, run_specs: list[RunSpec]) -> None:
+        """Make the runs that lack nothing."""
+        super().run_all(run_specs)
 
-        Raises:
-            InputError: runs need tokenizers that cannot be loaded.
+    def _refuse_incomplete(self, run_specs: list[RunSpec]) -> None:
+        """Fetch the data of all runs, and refuse those that lack data, a package, a judge or a tokenizer.
+
+        Everything is checked before the first request, because requests of the other runs cost money.
         """
-        problems: dict[str, None] = {}
-        # A run that asks again for cut answers has the prompts of the earlier run.
-        for spec in (each for each in run_specs if self._is_ours(each) and not retry_factor(each)):
-            try:
-                if not (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
-                    self._check_tokenizer(with_deployments_tokenizer(spec))
-            except InputError as error:
-                problems[str(error)] = None
-        if problems:
-            raise InputError("; ".join(problems))
+        root, ready = DataRoot.find(self.output_path), []
+        for spec in filter(self._is_ours, run_specs):
+            if (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
+                continue
+            with self._refusing(spec):
+                check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
+                scenario = create_scenario(spec.scenario_spec)
+                scenario.entry.check_machine()
+                ready.append((spec, scenario))
+        errors = fetch_entries([scenario.entry for _, scenario in ready], root)
+        for spec, scenario in ready:
+            with self._refusing(spec):
+                if error := errors.get(scenario.entry.description):
+                    raise error
+                # A run that asks again for cut answers has the prompts of the earlier run.
+                if not retry_factor(spec):
+                    self._check_tokenizer(with_deployments_tokenizer(spec), root)
 
-    def _check_tokenizer(self, run_spec: RunSpec) -> None:
+    def _check_tokenizer(self, run_spec: RunSpec, root: DataRoot) -> None:
         scenario = create_scenario(run_spec.scenario_spec)
         try:
-            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, DataRoot.find(self.output_path))
+            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, root)
         except InputError:
             # Short prompts need no tokenizer, and only the prompts tell whether all of them are short.
             with Spool(Path(self.runs_path)) as spool:
@@ -245,11 +256,17 @@ class LongContextRunner(Runner):
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. Bad input is logged and recorded for `run_all`, and raised only with `--exit-on-error`."""
-        try:
+        with self._refusing(run_spec):
             if self._streams(run_spec):
                 self._stream_run(with_deployments_tokenizer(run_spec))
             else:
                 self._run_other(run_spec)
+
+    @contextmanager
+    def _refusing(self, run_spec: RunSpec) -> Iterator[None]:
+        """Log and record the bad input of a run for `run_all`."""
+        try:
+            yield
         except InputError as error:
             if self.exit_on_error:
                 raise

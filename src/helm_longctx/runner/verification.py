@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,9 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     expected = {stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats}
     yield from _compare(stats, expected, is_all=True)
     yield from _check_states(state.request_states, stored.rows)
+    for key, count in Counter(map(_row_key, rows)).items():
+        if count > 1:
+            yield f"{INSTANCE_STATS}: {_label(key)} is there {count} times"
     if answers:
         yield from _check_texts(state.request_states, answers)
 

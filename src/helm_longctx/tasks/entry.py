@@ -217,6 +217,17 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     return Entry(benchmark, name, tasks, settings, arguments)
 
 
+def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> None:
+    """Check only the length of a run entry, so that an error can have the length's place.
+
+    Raises:
+        InputError: the tasks of the entry do not exist at this length.
+    """
+    read_length(
+        benchmark, name, arguments.get("length"), _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+    )
+
+
 def _read_method_arguments(name: str, arguments: Mapping[str, Any], method: Method | None) -> dict[str, int]:
     own = method.arguments if method else {}
     return {key: read_number(name, key, arguments.get(key), 1) or default for key, default in own.items()}

@@ -40,11 +40,25 @@ def benchmarks_in(module: str) -> list[Benchmark]:
 
 def page_of(benchmark: Benchmark) -> str:
     """Return where a benchmark is described: the README of its folder, or the address of its official code."""
-    for module, folder in read_folders().items():
+    module = _find_module(benchmark)
+    folder = read_folders()[module].relative_to(FOLDER.parents[1]) if module else None
+    return (folder / "README.md").as_posix() if folder else benchmark.url
+
+
+def about_of(benchmark: Benchmark) -> str:
+    """Return a line about a benchmark: the first one of its folder's module, or the benchmark's own description."""
+    module = _find_module(benchmark)
+    line = (sys.modules[module].__doc__ or "").partition("\n")[0] if module else ""
+    return line.rstrip(".").partition(": ")[2] or benchmark.description
+
+
+def _find_module(benchmark: Benchmark) -> str | None:
+    """Return the module of a benchmark's folder; None for a benchmark of another package."""
+    for module in read_folders():
         # A module that could not be imported is not in the list, and is not imported again.
         if any(value is benchmark for value in vars(sys.modules.get(module, object)).values()):
-            return (folder.relative_to(FOLDER.parents[1]) / "README.md").as_posix()
-    return benchmark.url
+            return module
+    return None
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:
@@ -102,6 +116,21 @@ def find_benchmark(name: str) -> Benchmark:
     if name not in by_name:
         raise bad_argument("benchmark", "name", name, by_name)
     return by_name[name]
+
+
+def expand_entry(text: str) -> list[str]:
+    """Return the run entries that a text stands for. A benchmark stands for the entries of its published tables.
+
+    Args:
+        text: a name, with or without arguments, which each of the run entries gets. A name of both a run entry and a
+            benchmark is the run entry. Other names are returned unchanged.
+    """
+    name, colon, arguments = text.strip().partition(":")
+    benchmark = next((each for each in BENCHMARKS if each.name == name and name not in OURS), None)
+    if benchmark and benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
+        return [text]
+    names = [entry for entry, category in benchmark.entries.items() if category.averaged] if benchmark else [name]
+    return [f"{each}{colon}{arguments}" for each in names]
 
 
 def benchmark_of(entry: str) -> Benchmark:

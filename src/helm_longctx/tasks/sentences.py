@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.benchmark import Terms
+
+SENTENCE_TERMS = {
+    f"https://pypi.org/project/{SENTENCE_MODEL.project}/": Terms(
+        "MIT for the wheel; not stated for NLTK's model of sentences", "12 MB"
+    )
+}
+"""The terms of `SENTENCE_MODEL`, for `Benchmark.data` of benchmarks whose tasks need it."""
 
 MARGIN = 20_000
 """Number of characters. Sentences that end farther from the end of a text do not depend on what follows the text."""

@@ -149,14 +149,18 @@ class TestOutputs:
             list(READER.read(tmp_path / "chat_results.jsonl", ""))
 
 
-def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """If the data is missing, a run with a judge is refused, and a run without one has no number of words."""
     monkeypatch.setattr("nltk.data.path", [])
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     _get_punkt_tokenizer.cache_clear()
     with serve(lambda prompt: "ok") as server:
         name = deploy("tests/hellobench", "OpenAIClient", base_url=server.openai, api_key="x", model="m")
         ChecklistAnnotator.check(name)
-        with pytest.raises(InputError, match="NLTK's punkt_tab is missing"):
+        with pytest.raises(
+            InputError,
+            match=r"lacks nltk_data/tokenizers/punkt_tab/english/abbrev_types.txt, .*; get it with: helm-longctx fetch hell",
+        ):
             ChecklistAnnotator.check(name, {})
     assert BENCHMARK.task("chat").scores({"prediction": "A text."}) == {}
 

@@ -50,10 +50,11 @@ def test_every_task_has_golden_prompts() -> None:
     assert covered >= {(name, length) for name in published for length in ("4k", "8k", "16k", "32k", "64k", "128k")}
 
 
-def test_scores() -> None:
+def test_scores(subtests: pytest.Subtests) -> None:
     """Every metric of every odd output is the official one."""
-    for record, expected in zip(score_records(), GOLDEN["scores"], strict=True):
+    for number, (record, expected) in enumerate(zip(score_records(), GOLDEN["scores"], strict=True)):
         task = HELMET.task(record["task"])
         score = {MAIN_METRIC: expected[task.headline[0]]} if task.headline[0] in expected else {}
-        assert task.score(record).keys() <= set(task.metrics)
-        assert task.scores(record) == pytest.approx({**expected, **score}, abs=1e-12), record
+        with subtests.test(number=number):
+            assert task.score(record).keys() <= set(task.metrics)
+            assert task.scores(record) == pytest.approx({**expected, **score}, abs=1e-12), record

@@ -31,24 +31,26 @@ def has_numbers(outcome: list[float] | str | None) -> bool:
     return isinstance(outcome, list) and all(map(math.isfinite, outcome))
 
 
-def test_answers() -> None:
+def test_answers(subtests: pytest.Subtests) -> None:
     """The score is the official number over 3, and is absent where the official script gives no finite number or
     ends."""
-    for outcome, reply in zip(GOLDEN["answers"], ANSWERS, strict=True):
-        found = score_answer(reply)
-        assert ("judge_score" in found) == (has_numbers(outcome) and reply != BEYOND), reply
-        if found:
-            assert found["judge_score"] == pytest.approx(outcome[0] / 3, abs=1e-12), reply
+    for number, (outcome, reply) in enumerate(zip(GOLDEN["answers"], ANSWERS, strict=True)):
+        with subtests.test(number=number):
+            found = score_answer(reply)
+            assert ("judge_score" in found) == (has_numbers(outcome) and reply != BEYOND), reply
+            if found:
+                assert found["judge_score"] == pytest.approx(outcome[0] / 3, abs=1e-12), reply
 
 
-def test_summaries() -> None:
+def test_summaries(subtests: pytest.Subtests) -> None:
     """The scores are the finite ones of the four official numbers, and are absent where the official script has
     none."""
-    for outcome, replies in zip(GOLDEN["summaries"], SUMMARIES, strict=True):
+    for number, (outcome, replies) in enumerate(zip(GOLDEN["summaries"], SUMMARIES, strict=True)):
         has_outcome = isinstance(outcome, list) and replies.fluency not in LISTS
         numbers = dict(zip(NAMES, outcome, strict=True)) if has_outcome else {}
         finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        assert worth(replies) == pytest.approx(finite, abs=1e-12), replies
+        with subtests.test(number=number):
+            assert worth(replies) == pytest.approx(finite, abs=1e-12), replies
 
 
 def test_means() -> None:

@@ -41,9 +41,27 @@ PLAIN_SECRET = "a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f6"
 
 MISTAKES = [
     ("suite: 2026-11-22", "siute: 2026-11-22", ":1: siute is not a key", "did you mean suite?"),
-    ("suite: 2026-11-22", "suite: [a]", ":1: suite=['a'] is invalid", "a valid string"),
-    ("suite: 2026-11-22", "suite: a/b", ":1: suite='a/b' is invalid", "the name of a folder"),
-    ("suite: 2026-11-22", "suite:", ":1: suite=None is invalid", "a valid string"),
+    ("suite: 2026-11-22", "suite: [a]", ":1: suite=['a'] is invalid", "give a text; numbers"),
+    ("suite: 2026-11-22", "suite: a/b", ":1: suite='a/b' is invalid", "give a folder's name"),
+    ("suite: 2026-11-22", "suite:", ":1: suite=None is invalid", "give a text; numbers"),
+    (
+        "suite: 2026-11-22",
+        "suite: 2026",
+        ":1: suite=2026 is invalid",
+        "give a text; numbers and dates need quotes, as in '2026'",
+    ),
+    (
+        "suite: 2026-11-22",
+        'suite: "a\\0b"',
+        ":1: suite='a\\x00b' is invalid",
+        "give a folder's name of at most 255 bytes",
+    ),
+    (
+        "suite: 2026-11-22",
+        'suite: "a\\nb"',
+        ":1: suite='a\\nb' is invalid",
+        "without '/', line breaks and other control",
+    ),
     ("suite: 2026-11-22", "suite: a\nsuite: b", ":2: suite is given twice", "each key once"),
     ("suite: 2026-11-22", "\tsuite: a", ":1: the file is not YAML", "YAML"),
     ("suite: 2026-11-22", "suite: [a", ":2: the file is not YAML", "YAML"),
@@ -70,7 +88,7 @@ MISTAKES = [
     ("MY_KEY", PLAIN_SECRET, ":10: models[1].api_key_env is not the name of a variable", "such as MY_KEY"),
     ("MY_KEY", "my-key", ":10: models[1].api_key_env is not the name of a variable", "such as MY_KEY"),
     ("$GATEWAY_KEY", "hidden", ":11: models[1].headers.X-Api-Key has the name of a secret", "'X-Api-Key: $VAR'"),
-    ("X-Team: nlp", "X-Team: 5", ":11: models[1].headers.X-Team=5 is invalid", "a valid string"),
+    ("X-Team: nlp", "X-Team: 5", ":11: models[1].headers.X-Team=5 is invalid", "give a text; numbers"),
     (
         "context: 128k",
         "extra_body: {api_key: abc}",

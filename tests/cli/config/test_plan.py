@@ -271,6 +271,29 @@ def test_a_known_endpoint_is_not_asked_again() -> None:
     assert "max_sequence_length: 65536" in Path("prod_env/model_deployments.yaml").read_text()
 
 
+def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that was started again at another port is the same deployment, unless it has another model."""
+    text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: endpoint/mine, url: URL}\n"
+    caplog.set_level("INFO")
+    with serve(lexical.answer, models={"tiny": Model()}) as old:
+        plan(text, old)
+    with serve(lexical.answer, models={"tiny": Model()}) as new:
+        plan(text, new)
+    assert f"endpoint/mine has moved from {old.address}/v1 to {new.address}/v1" in caplog.text
+    path = Path("prod_env/model_deployments.yaml")
+    before = path.read_text()
+    assert new.address in before
+    assert old.address not in before
+    with (
+        serve(lexical.answer, models={"large": Model()}) as other,
+        pytest.raises(
+            InputError, match=rf"'endpoint/mine' was the model 'tiny' of {new.address}/v1, but .* has 'large'; give"
+        ),
+    ):
+        plan(text, other)
+    assert path.read_text() == before
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("context: 32k", "max_sequence_length: 32768"), ("type: chat", "form: chat")]
 )

@@ -156,6 +156,13 @@ def test_the_link_latest_works(port: int) -> None:
         assert replied.get("content-encoding") == ("gzip" if headers else None)
 
 
+def test_a_connection_that_sends_nothing(port: int) -> None:
+    """A connection that sends nothing keeps no other one waiting."""
+    with socket.create_connection(("127.0.0.1", port)) as silent:
+        silent.sendall(b"GET /config.js HTTP/1.1\r\n")
+        assert get(port, "/config.js")[0] == 200
+
+
 def test_helms_pages_work(port: int) -> None:
     """HELM's first page and its configuration are served."""
     for path in ("/", "/config.js"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,26 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(asked)) == 12
     assert asked.count(KILLED.read_text()) == 2
     assert read_all(run_path(Path("ray"), spec)) == read_all(run_path(Path("one"), spec))
+
+
+STARTING = """
+import os, signal, threading
+from helm_longctx.runner.machines.ray_runner import connect_ray, import_ray
+import_ray()
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+with connect_ray():
+    threading.Event().wait(60)
+"""
+
+
+def test_the_end_of_a_starting_run(tmp_path: Path) -> None:
+    """A process that is ended while it starts Ray prints one line about that, and no trace of Ray's."""
+    done = subprocess.run([sys.executable, "-c", STARTING], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 143
+    assert done.stderr.splitlines()[-1] == (
+        "helm-longctx: stopped by SIGTERM: the answers are kept, and the same command continues"
+    )
+    assert "Traceback" not in done.stderr
 
 
 def test_a_limit_on_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from helm.benchmark.runner import get_benchmark_output_path
+
 from helm_longctx.benchmarks.hellobench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.hellobench.prompts import SYSTEM
 from helm_longctx.benchmarks.hellobench.scoring import JUDGE, judge_prompt, score_reply
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.availability import find_official_judge
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.sentences import split_words
 from helm_longctx.tasks.task import Record
 
 
@@ -29,11 +33,11 @@ class ChecklistAnnotator(AnswerAnnotator):
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Check also that NLTK's data is installed if there is a judge, because its prompt needs it."""
+        """Fetch also NLTK's model of sentences if there is a judge, because its prompt needs it."""
         super().check(judge, credentials)
         has_judge = judge != "auto" or find_official_judge(cls.official, credentials or {})
         if credentials is not None and has_judge:
-            split_words("")
+            ensure([SENTENCE_MODEL], DataRoot.find(get_benchmark_output_path()), "helm-longctx fetch hellobench")
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
         """Make the only request to the judge.

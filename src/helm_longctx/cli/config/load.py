@@ -166,6 +166,7 @@ def _advise(details: Any) -> str:
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
     if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
         return list_choices(details["input"], choices)
+    message = message.replace("a valid string", "a text; numbers and dates need quotes, as in '2026'")
     message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")
     _, invalid, advice = message.rpartition(" is invalid; ")
     return advice if invalid else f"give {message}"

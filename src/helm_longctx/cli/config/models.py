@@ -12,6 +12,8 @@ from typing import Any
 
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_metadata_registry import get_all_models
+from helm.common.general import get_credentials
 from helm.common.hierarchical_logger import hlog
 
 from helm_longctx._moved import current_name
@@ -23,6 +25,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
+from helm_longctx.models.endpoints.availability import has_key
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.models.endpoints.registration import make_entries
 from helm_longctx.models.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
@@ -97,7 +100,9 @@ class ModelBook:
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
                 with self._config.places.at(path):
-                    self._files[name] = _ask(endpoint)
+                    asked = _ask(endpoint)
+                    _check_model(name, asked, find_entries(self._config.local_path, name))
+                    self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             hlog(f"Wrote {', '.join(map(str, written))}")
@@ -119,7 +124,7 @@ class ModelBook:
     def _add(self, model: str | Endpoint, path: KeyPath) -> None:
         name = model_name(model)
         if isinstance(model, str):
-            self._add_name(name)
+            self._add_name(name, path)
             return
         if name in self._endpoints:
             raise InputError(f"{name!r} is given twice; give each name once")
@@ -131,11 +136,17 @@ class ModelBook:
             _check_address(self._config.local_path, name, described, existing)
             self._files[name] = files
 
-    def _add_name(self, name: str) -> None:
+    def _add_name(self, name: str, path: KeyPath) -> None:
         if name in self._endpoints or name in REGISTERED:
             return
+        is_listed = name in get_all_models()
         if not is_model(name):
             raise unknown_model("", name)
+        # HELM takes any name of some organizations for a model. One that is in no list and has no key is misspelled.
+        # The keys of judges have a check of their own.
+        needs_no_key = is_listed or self._config.dry_run or path[0] == "judge"
+        if not (needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))):
+            raise InputError(f"{unknown_model('', name)}; or, if it is a newer one, set its key")
 
     def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:
         """Check the client's arguments and, except in a dry run, that the environment variables are set."""
@@ -227,13 +238,38 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
 
 
 def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: Mapping[str, Any]) -> None:
-    """Check that a deployment that would be replaced has the same server."""
-    arguments = existing.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {})
-    if DEPLOYMENTS in existing and arguments.get("base_url") != endpoint.url:
+    """Check that a deployment that the user wrote would not get another server."""
+    if DEPLOYMENTS not in existing or MADE_FROM in existing[DEPLOYMENTS]:
+        return
+    if _arguments(existing).get("base_url") != endpoint.url:
         raise InputError(
             f"{name!r} is in {folder / DEPLOYMENTS} with another address; give another name, or the name alone for"
             " that deployment"
         )
+
+
+def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
+    """Check that a server at a new address has the model that the server at the old address had, and log the change.
+
+    A server that is started again can get another port.
+    """
+    old, new = _arguments(existing), _arguments(asked)
+    if not old or old["base_url"] == new["base_url"]:
+        return
+    if old["model"] != new["model"]:
+        raise InputError(
+            f"{name!r} was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r};"
+            " give another name (--model-name, in YAML `name`)"
+        )
+    hlog(
+        f"{name} has moved from {old['base_url']} to {new['base_url']}: complete runs stay, and unfinished runs ask"
+        " all questions again"
+    )
+
+
+def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's arguments of a deployment; none if there is no deployment."""
+    return dict(files.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
 
 
 def _register(models: Mapping[str, Files]) -> None:

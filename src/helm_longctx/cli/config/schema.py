@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
+from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.models.apis.provider import find_provider, providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.arguments import read_times
@@ -98,8 +99,8 @@ def _check_times(value: str) -> str:
 
 
 def _check_suite(suite: str) -> str:
-    if Path(suite).name != suite or suite in ("", ".", ".."):
-        raise ValueError("the name of a folder, without '/'")
+    if not is_suite_name(suite):
+        raise ValueError(SUITE_NAME)
     return suite
 
 

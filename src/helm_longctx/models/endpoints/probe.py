@@ -168,8 +168,8 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
         return models[0]
     similar = nearest(name, list(by_name))
     raise InputError(
-        f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r}; name one of"
-        f" them, such as {similar}, with --model (helm-longctx run: --model-name, or in YAML the model's key `model`)"
+        f"model is missing, and {endpoint.url} has {len(models)} models; name one of them, such as {similar}, with"
+        " --model (helm-longctx run: --model-name, or in YAML the model's key `model`)"
     )
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import socket
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from socketserver import ThreadingMixIn
 from typing import Any
+from wsgiref.simple_server import WSGIServer
 
 from bottle import HTTPError, HTTPResponse, request
 
@@ -56,12 +60,36 @@ the whole page. On phones the title is above the selector."""
 _LOOPBACK_HOST = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 
 
+IDLE = 60.0
+"""Seconds after which a connection is closed that sends nothing."""
+
+
+class ThreadingServer(ThreadingMixIn, WSGIServer):
+    """A server with a thread for each connection, so that one that sends nothing keeps no other one waiting."""
+
+    daemon_threads = True
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection."""
+        connection, address = super().get_request()
+        connection.settimeout(IDLE)
+        return connection, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing if a browser has closed or left its connection."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 def change_server(server: Any) -> None:
     """Make all changes.
 
     Args:
         server: HELM's module `helm.benchmark.server`.
     """
+    # HELM's server has no options for the address and the kind of server, and its own code calls `app.run`.
+    run = server.app.run
+    server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1", "server_class": ThreadingServer})
     server.app.add_hook("before_request", _refuse_other_sites)
     server.static_file = _refuse_links_out(server.static_file)  # every route of HELM's uses it to send a file
     server.app.install(_open_instances)

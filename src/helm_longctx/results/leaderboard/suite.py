@@ -6,11 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from helm_longctx.errors import InputError, list_choices, shorten
-
-_LONGEST_NAME = 255
-"""Bytes in the name of a folder on common file systems."""
-
-_NAMES = f"a folder name of at most {_LONGEST_NAME} bytes"
+from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
@@ -19,8 +15,8 @@ def suite_path(output_path: Path, suite: str) -> Path:
     Raises:
         InputError: the suite's name is not a folder name.
     """
-    if suite in ("", ".", "..") or Path(suite).name != suite or len(suite.encode()) > _LONGEST_NAME:
-        raise InputError(f"suite={shorten(suite)} is invalid; give {_NAMES}")
+    if not is_suite_name(suite):
+        raise InputError(f"suite={shorten(suite)} is invalid; give {SUITE_NAME}")
     return output_path / "runs" / suite
 
 

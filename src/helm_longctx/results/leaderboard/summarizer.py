@@ -148,7 +148,7 @@ class LongContextSummarizer(Summarizer):
     def fix_up_schema(self) -> None:
         """Join the schema of the suite's results with the user's or HELM's, and put the first table first."""
         if not self.runs and not self._scores.boards:
-            raise InputError(f"{self.run_release_path} has no finished run; run helm-run with this --suite first")
+            raise InputError(f"{self.run_release_path} has no finished run; first use helm-longctx run with it")
         ours = suite_schema(self._scores.boards)
         is_chosen = self.schema_path not in (None, get_default_schema_path())
         names = {group["name"] for group in ours["run_groups"]}

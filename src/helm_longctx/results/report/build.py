@@ -48,7 +48,7 @@ def write_report(
     """
     boards = list(_read_boards(suite, benchmarks, published))
     if not any(board.scores for board in boards):
-        raise InputError(f"{suite or 'report'} has no scores to report; run helm-run with this --suite first")
+        raise InputError(f"{suite or 'report'} has no scores to report; first use helm-longctx run with it")
     folder.mkdir(parents=True, exist_ok=True)
 
     def links(run: Run) -> tuple[str, str]:

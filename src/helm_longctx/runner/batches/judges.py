@@ -103,7 +103,7 @@ class JudgeBatchRunner(BatchRunner):
         receivers = self._receivers(annotator)
         states = [state for state in self._states(run_spec, run_path) if is_answered(state)]
         if not states:
-            raise InputError("there are no answers to judge; run `helm-longctx batch collect` or helm-run first")
+            raise InputError("there are no answers to judge; first give `helm-longctx batch collect`, or make the run")
         questions = [
             (str(state.instance.id), request) for state in states for request in judge_requests(annotator, state)
         ]
@@ -116,7 +116,7 @@ class JudgeBatchRunner(BatchRunner):
         check_annotators([annotator], self._credentials)
         names = judge_names(annotator, self._credentials)
         if not names:
-            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; use helm-run, which asks it")
+            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly")
         services = [service_name(self._clients.client(name), name, self._plan.as_files) for name in names]
         return [Receiver(name, service, True) for name, service in zip(names, services, strict=True)]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
@@ -38,8 +39,8 @@ from tqdm import tqdm
 from helm_longctx._moved import current_name
 from helm_longctx.environment import MAX_COST, max_cost, number_setting, require
 from helm_longctx.errors import InputError
-from helm_longctx.helm.errors import print_error
 from helm_longctx.models.apis.rates import Pace, use_paces
+from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import ShardRunner
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.shards import Shard
@@ -194,12 +195,7 @@ class RayRunner(LongContextRunner):
             )
         self._tasks: dict[str, Any] = {}
 
-    def run_all(self, run_specs: list[RunSpec]) -> None:
-        """Make all runs.
-
-        Raises:
-            InputError: as `LongContextRunner`.
-        """
+    def _run_each(self, run_specs: list[RunSpec]) -> None:
         streamed = [spec for spec in run_specs if self._streams(spec)]
         with connect_ray():
             cluster = Cluster(self._job())
@@ -208,10 +204,7 @@ class RayRunner(LongContextRunner):
             self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in streamed}
             self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
-                super().run_all(run_specs)
-            except KeyboardInterrupt:
-                print_error(InputError("stopped; the answers are kept, and the same command continues"))
-                raise SystemExit(130) from None
+                super()._run_each(run_specs)
             finally:
                 self._progress.close()
 
@@ -336,13 +329,17 @@ def import_ray() -> Any:
 @contextmanager
 def connect_ray() -> Iterator[None]:
     """Connect to the cluster of `RAY_ADDRESS`, or start Ray on this machine; leave it at the end of the block."""
-    ray = import_ray()
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(configure_logging=False, namespace="helm-longctx")
-    try:
-        yield
-    finally:
+    # Ray's processes end with this one. Ray's own functions for the end would print traces while it starts.
+    with stoppable(lambda: "the answers are kept, and the same command continues", unwinds=False):
+        ray = import_ray()
+        is_ours = not ray.is_initialized()
         if is_ours:
-            ray.shutdown()
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            # `init` would replace our handler of SIGTERM by one that ends the process without a message.
+            with patch.object(ray._private.utils, "set_sigterm_handler", lambda handler: None):
+                ray.init(configure_logging=False, namespace="helm-longctx")
+        try:
+            yield
+        finally:
+            if is_ours:
+                ray.shutdown()

@@ -6,6 +6,7 @@ from helm_longctx.benchmarks.helmet import citations, prompts, records
 from helm_longctx.benchmarks.helmet.categories.common import make_task, sizes
 from helm_longctx.benchmarks.helmet.data import alce
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
+from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.judge_scores import TRUE_NLI
@@ -45,6 +46,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         chat=True,
         arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
+        judge_sources={} if plain else {"sentences": SENTENCE_MODEL},
         record_shapes=records.CITATIONS[data],
         baseline=Baseline("citation", "It is not known [1]."),
     )
