@@ -1,4 +1,4 @@
-"""Simulates what certificates and effective lengths decide, with known truths: the rows of bench/decisions.py about them.
+"""Simulates what certificates and effective lengths decide, with known truths: rows of bench/decisions.py.
 
 python bench/decisions_certify.py [--rounds 100] [--prompts 8]
 
@@ -59,16 +59,18 @@ class Rates(NamedTuple):
 
 def make_rows(rounds: int, prompts: int = 8) -> Iterator[Row]:
     """Yield a row for each cell. The seeds are 0 to `rounds` - 1."""
+    yield from _score_rows(rounds)
+    yield from _search_rows(max(rounds // 5, 1), prompts)
+    yield from _length_rows(rounds)
+
+
+def _score_rows(rounds: int) -> Iterator[Row]:
     for loss in (0.0, 0.2):
         for score in SCORES:
             found = rate(lambda block, s=score, x=loss: s - x * (block.length == CLAIM), rounds)
             tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
             about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
             yield f"score {score:g}, loss {100 * loss:.0f} points at 1m", about
-    yield from _search_rows(rounds, prompts)
-    for score in (0.5, 0.8, 0.9, 0.98):
-        for name, curve in CURVES.items():
-            yield f"effective length 8k, score {score:g}, {name}, 100 questions", _rate_lengths(score, curve, rounds)
 
 
 def rate(chance: Callable[[Block], float], rounds: int, claim: int = CLAIM) -> Rates:
@@ -139,6 +141,12 @@ CURVES = {
     "70 % of it at 16k": (0.95, 0.7, 0.5),
 }
 """Scores at 8k, 16k and 32k as parts of that at 4k. The threshold is 85 %."""
+
+
+def _length_rows(rounds: int) -> Iterator[Row]:
+    for score in (0.5, 0.8, 0.9, 0.98):
+        for name, curve in CURVES.items():
+            yield f"effective length 8k, score {score:g}, {name}, 100 questions", _rate_lengths(score, curve, rounds)
 
 
 def _rate_lengths(score: float, curve: Sequence[float], rounds: int, questions: int = 100) -> str:

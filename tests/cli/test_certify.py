@@ -48,7 +48,8 @@ def test_an_honest_server(command: Command) -> None:
     assert first["sha256"] == certificate()["sha256"]
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
-    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=5,num_samples=10,context=none"
+    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"
+    assert first["entries"][5] == "fresh_text:task=recall,length=1024,seed=5,texts=12,num_samples=12"
     page = Path("out/index.html").read_text()
     assert "Is 2k real?" in page
     assert not re.search(r"<script|<link|src=", page)
