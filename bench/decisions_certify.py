@@ -107,7 +107,7 @@ def search_scores(search: str, size: int, kind: str, length: int, prompts: int) 
 
 
 def _search_rows(rounds: int, prompts: int) -> Iterator[Row]:
-    """Yield a row for each search and length, over all sets of kinds that it can try."""
+    """Yield a row for each search and length: it tries one kind, two or all, and gives up on the others."""
     for claim, read in ((32 * 1024, 32 * 1024), (CLAIM, 256 * 1024)):
         for search in SEARCHES:
             for size in CHUNKS if search != "regular expressions" else CHUNKS[:1]:
@@ -116,9 +116,9 @@ def _search_rows(rounds: int, prompts: int) -> Iterator[Row]:
                     for kind in KINDS
                     for length, at, count in ((SHORTEST, SHORTEST, 5 * prompts), (claim, read, prompts))
                 }
-                tried = chain.from_iterable(combinations(KINDS, number) for number in range(1, len(KINDS) + 1))
+                tried = chain.from_iterable(combinations(KINDS, number) for number in (1, 2, len(KINDS)))
                 hits = [certify_search(scores, kinds, claim, seed) for kinds in tried for seed in range(rounds)]
-                about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, all sets of kinds"
+                about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, one kind, two or all"
                 yield about, f"{sum(hits)} of {len(hits)} certified"
 
 

@@ -166,11 +166,11 @@ def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> No
 def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
     """No word of what is asked for is rare in a long text, so a search for rare words does not find the answer."""
     task = TASKS[kind]
-    (example,) = draw(task, 131072 if kind == "conversation" else 65536, 1)
-    text = "\n".join(each["content"] for each in task.prompt(example).messages)
+    (example,) = draw(task, 262144 if kind == "conversation" else 32768, 1)
+    text = "\n".join(each["content"] for each in task.prompt(example).messages).lower()
     used = [text.count(word) for fact, _ in ASSOCIATIONS for word in words(fact) if len(word) > 5]
     used += [text.count(f" {thing}") for _, things in CATEGORIES for thing in things]
-    assert min(used) >= 3
+    assert min(used) >= 2
 
 
 def words(text: str) -> set[str]:

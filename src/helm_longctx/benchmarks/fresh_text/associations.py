@@ -35,7 +35,7 @@ CATEGORIES = (
     ("a tree", ("birch", "maple", "willow", "spruce", "cedar", "larch")),
     ("a precious stone", ("ruby", "emerald", "sapphire", "topaz", "opal", "garnet")),
     ("a garment", ("scarf", "cardigan", "jacket", "waistcoat", "sweater", "kimono")),
-    ("a carpenter's tool", ("chisel", "mallet", "handsaw", "screwdriver", "clamp", "hammer")),
+    ("a joiner's tool", ("chisel", "mallet", "handsaw", "screwdriver", "clamp", "hammer")),
     ("a boat", ("canoe", "kayak", "dinghy", "schooner", "catamaran", "raft")),
     ("a dog", ("poodle", "beagle", "dachshund", "terrier", "spaniel", "whippet")),
     ("a bird", ("heron", "stork", "falcon", "parrot", "magpie", "canary")),

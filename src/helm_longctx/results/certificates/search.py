@@ -176,8 +176,8 @@ class KindAnswers:
         interval = mean_interval([score for score, _ in found], [seed for _, seed in found])
         # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
         least = 1 / (len(found) + 2)
-        ends = (min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high))
-        return Interval(*ends, len(found)) if found else Interval(0.0, 0.0, 1.0, 0)
+        mean, low, high = (min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high))
+        return Interval(mean, low, high, len(found)) if found else Interval(0.0, 0.0, 1.0, 0)
 
     @cached_property
     def pairing(self) -> float:

@@ -22,12 +22,10 @@ from helm_longctx.results.statistics.intervals import Floats
 _PRICE = 0.0005
 """What a value costs, as a part of the probability to reach the goal. Without it, clear cases need twice as many."""
 
-_GRID = np.unique(
-    np.concatenate([[0.0], np.logspace(-6, 0, 120), np.linspace(0, 1, 121), 1 - np.logspace(-6, -1, 60), [1.0]])
-)
+_GRID = np.unique([0.0, *np.logspace(-5, 0, 60), *np.linspace(0, 1, 101), *(1 - np.logspace(-5, -1, 30))])
 """Shares of the goal for which the probability to reach it is computed. Between them it is interpolated."""
 
-_STAKES = np.linspace(0, 1, 41)
+_STAKES = np.linspace(0, 1, 25)
 """Parts of the largest stake that are tried, besides those that reach the goal with the next value."""
 
 _BIN = 0.1
