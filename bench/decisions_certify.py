@@ -14,7 +14,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain, combinations
 from pathlib import Path
 from random import Random
@@ -67,10 +67,14 @@ def make_rows(rounds: int, prompts: int = 8) -> Iterator[Row]:
 def _score_rows(rounds: int) -> Iterator[Row]:
     for loss in (0.0, 0.2):
         for score in SCORES:
-            found = rate(lambda block, s=score, x=loss: s - x * (block.length == CLAIM), rounds)
+            found = rate(partial(_keep, score, loss), rounds)
             tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
             about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
             yield f"score {score:g}, loss {100 * loss:.0f} points at 1m", about
+
+
+def _keep(score: float, loss: float, block: Block) -> float:
+    return score - loss * (block.length == CLAIM)
 
 
 def rate(chance: Callable[[Block], float], rounds: int, claim: int = CLAIM) -> Rates:

@@ -53,7 +53,7 @@ def _load(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator
 
 
 def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    things, codes = ([draw() for _ in DEPTHS] for draw in (facts.owned, facts.number))
+    things, codes = [facts.owned() for _ in DEPTHS], [facts.number() for _ in DEPTHS]
     needles = [f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)]
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)

@@ -63,7 +63,7 @@ class Material:
 
     def __init__(self, key: str, facts: Material | None = None):
         self.random = Random(key)
-        self._used = set(facts._used) if facts else set[str]()
+        self._used: set[str] = set(facts._used) if facts else set()
 
     def owned(self) -> Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""

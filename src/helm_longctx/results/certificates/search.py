@@ -38,6 +38,9 @@ KIND_SHARE = 0.1
 FEWEST = 20
 """A length below the claim is tested if the tokens are enough for so many questions."""
 
+FIRST = 6
+"""With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
+
 SEEDS = 200
 """Seeds of each kind: one of each question, and the last one for the questions without a text."""
 
@@ -77,7 +80,7 @@ class Design:
     @property
     def first(self) -> int:
         """Number of questions of each kind that are asked at the shortest length before the kinds are chosen."""
-        return min(math.ceil(self.most / len(self.kinds)), SEEDS - 1)
+        return min(max(math.ceil(self.most / len(self.kinds)), FIRST), SEEDS - 1)
 
     def error_at(self, length: int) -> float:
         """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
