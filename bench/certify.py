@@ -1,4 +1,4 @@
-"""Lets certificates find out simulated servers with known curves, and compares their cost with a fixed grid's.
+"""Lets certificates find out simulated servers with known curves, and prints their cost.
 
 python bench/certify.py [--runs 100] [--prompt-runs 5] [--claim 16k]
 
@@ -20,7 +20,8 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.certifying import KINDS, SERVERS, Curve, ask_prompts, smallest_grid
+from tests.support.certifying import KINDS, SERVERS, Curve, ask_prompts
+from tests.support.endpoints import SimulatedModel
 
 from helm_longctx.results.certificates.search import Design
 from helm_longctx.runner.certification.procedure import run
@@ -40,19 +41,20 @@ def draw_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
 def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     """Make a certificate with real prompts. Return whether it is right, and the tokens that it costs."""
     window, tokens = claim // 4, list[int]()
-    design, each = Design(claim, 1024, KINDS, seed=1_000_000 + 1000 * seed), SERVERS[server]
-    return each.is_found_out(run(design, ask_prompts(each.see(window), tokens)).record(), window), sum(tokens)
+    design, each = Design(claim, 1024, KINDS, seed=1000 * seed), SERVERS[server]
+    return each.is_found_out(run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(), window), sum(
+        tokens
+    )
 
 
-def print_servers(make: partial[tuple[bool, int]], runs: int, grid_tokens: int | None) -> None:
+def print_servers(make: partial[tuple[bool, int]], runs: int) -> None:
     """Print how often each server is found out, and the mean tokens of a certificate."""
-    print(f"{'server':26} {'found out':>12} {'tokens':>14} {'of the grid':>12}")
+    print(f"{'server':26} {'found out':>12} {'tokens':>14}")
     with Pool(os.cpu_count()) as pool:
         for number, server in enumerate(SERVERS):
             found = pool.map(partial(make, number), range(runs))
             right, tokens = sum(hit for hit, _ in found), fmean(tokens for _, tokens in found)
-            share = f"{tokens / grid_tokens:12.1%}" if grid_tokens else ""
-            print(f"{server.name:26} {right:5} of {runs:3} {tokens:14,.0f} {share}", flush=True)
+            print(f"{server.name:26} {right:5} of {runs:3} {tokens:14,.0f}", flush=True)
 
 
 def main() -> None:
@@ -63,13 +65,10 @@ def main() -> None:
     parser.add_argument("--claim", default="16k")
     arguments = parser.parse_args()
     claim = parse_length("1m")
-    design = Design(claim, 4096, KINDS)
-    grid = smallest_grid(design, SERVERS, WINDOW, 200, 0.95)
-    print(f"A fixed grid that is right in 95 % of cases: {grid.count} questions in each cell, {grid.tokens:,} tokens\n")
-    print_servers(partial(draw_one, claim), arguments.runs, grid.tokens)
+    print_servers(partial(draw_one, claim), arguments.runs)
     if arguments.prompt_runs:
         print(f"\nReal prompts of up to {arguments.claim}")
-        print_servers(partial(read_one, parse_length(arguments.claim)), arguments.prompt_runs, None)
+        print_servers(partial(read_one, parse_length(arguments.claim)), arguments.prompt_runs)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.support.endpoints import SimulatedModel, cutting, honest, serve
 
 OPTIONS = ("--model-name", "simulated", "--claim", "2k", "--shortest", "1k", "--to", "out", "--quiet")
 
-SURE = ("--seed", "5", "--error", "0.5", "--share", "0.5")
+SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 """Options with which few questions are enough."""
 
 
@@ -31,24 +31,25 @@ def test_an_honest_server(command: Command) -> None:
         options = ("certify", "--model-url", url, *OPTIONS, *SURE, "--prices", "prices.yaml")
         assert command(*options, "--max-cost", "1") == 0, command.err
         limited = certificate()
-        assert "It is open whether endpoint/simulated uses 2k." in command.out
+        assert "It is open whether endpoint/simulated uses 2k: " in command.out
         assert "HELM_LONGCTX_MAX_COST=1 allows" in limited["stop"]
         assert 0 < limited["spent_by_this_command"] <= 1
         assert command(*options, "--max-cost", "50") == 0
         first, sent = certificate(), len(asked)
         assert command(*options, "--max-cost", "50") == 0
         assert len(asked) == sent
-    assert "endpoint/simulated uses 2k: all kinds are effective at this length." in command.out
+    assert "endpoint/simulated uses 2k: the mean score of recall, paraphrase, graph," in command.out
     assert first["holds"] is True
     assert first["dollars"] == pytest.approx(limited["spent_by_this_command"] + first["spent_by_this_command"])
     # Each command asks the server for a probe, which is no question, and without texts some questions are equal.
     assert sent - 2 <= first["requests"] <= sent + 10
-    with_text = [prompt for prompt in asked if len(prompt) > 1000]
+    with_text = [prompt for prompt in asked if len(prompt) > 1500]
     assert len(with_text) == len(set(with_text))
     assert first["sha256"] == certificate()["sha256"]
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
-    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=5,num_samples=10,context=none"
+    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"
+    assert first["entries"][5] == "fresh_text:task=recall,length=1024,seed=5,texts=12,num_samples=12"
     page = Path("out/index.html").read_text()
     assert "Is 2k real?" in page
     assert not re.search(r"<script|<link|src=", page)
@@ -71,6 +72,7 @@ def test_a_server_that_refuses(command: Command) -> None:
         assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
     assert "The server refuses prompts of 2k." in command.out
     assert "The largest accepted length is 1k." in command.out
+    assert "it refuses prompts of this length; the effective length is 1k." in " ".join(command.out.split())
     assert certificate()["requests"] > len(asked) - 1
 
 
@@ -81,9 +83,14 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
         assert command("certify", "--model-url", url, *OPTIONS, "--prices", "dry.yaml", "--dry-run") == 0
     assert asked == []
     assert not Path("out").exists()
-    # 150 questions at 1k and 300 at 2k with their budgets, and 50 without a text.
+    # 12 questions of each kind in 12 texts at 1k, and 56 at 2k with their budgets.
     row = next(line for line in command.out.splitlines() if "2k" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]][1:] == ["95", "300", "$0.22", "$0.70"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == ["56", "$0.03", "$0.13"]
+    # 56 questions decide about a loss of 20 points, and a smaller loss needs more.
+    row = next(line for line in command.out.splitlines() if line.strip(" │").startswith("50 "))
+    counts = [int(cell.split(",")[0]) for cell in row.split("│")[2:-1]]
+    assert counts == sorted(counts, reverse=True)
+    assert 50 <= counts[2] <= 62 < counts[0]
     assert "at most; --max-cost stops earlier. Nothing was sent." in command.out
 
 

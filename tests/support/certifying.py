@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -11,13 +10,13 @@ from typing import Any
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.results.certificates.answers import PLACES, Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design
 from helm_longctx.runner.certification.procedure import Ask
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support import endpoints
 from tests.support.endpoints import SimulatedModel
+from tests.support.searching import SearchingModel
 
 KINDS = ("recall", "paraphrase", "graph", "count", "conversation")
 
@@ -50,11 +49,10 @@ class Server:
     is_honest: bool = False
 
     def is_found_out(self, record: Mapping[str, Any], window: int) -> bool:
-        """Whether a certificate says the truth about the server: its effective length in each kind, and what it does."""
-        claim, kinds = record["claim"], record["kinds"]
+        """Whether a certificate says the truth about the server: its effective length, and what it does."""
         if {each["name"] for each in record["findings"]} != self.findings or record["holds"] is not self.is_honest:
             return False
-        return all(kind["effective"] == (claim if self.is_honest else window) for kind in kinds)
+        return bool(record["effective"] == (record["claim"] if self.is_honest else window))
 
 
 def _within(window: int, seen: Callable[[float, int], bool]) -> Seen:
@@ -84,14 +82,14 @@ SERVERS = (
 )
 
 
-def ask_prompts(see: endpoints.See, tokens: list[int]) -> Ask:
+def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> Ask:
     """Return a function that asks a simulated model real prompts, and adds their tokens to a list."""
-    model, tasks = SimulatedModel(see, SKILL), {task.name: task for task in find_benchmark("fresh_text").tasks}
+    tasks = {task.name: task for task in find_benchmark("fresh_text").tasks}
 
     def ask_block(block: Block) -> Answered:
         task = tasks[block.kind]
         context = "full" if block.has_text else "none"
-        settings = Settings(block.length, seed=block.seed, num_samples=block.count, context=context)
+        settings = Settings(block.length, seed=block.seed, texts=block.texts, num_samples=block.count, context=context)
         replies = []
         for example in task.load(task, settings, DataRoot.find(".")):
             messages = task.prompt(example).messages
@@ -155,64 +153,3 @@ class Curve:
 
 def _prefix(found: Sequence[bool]) -> int:
     return found.index(False) if False in found else len(found)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A fixed grid: all kinds at all lengths with the same number of questions, and the same largest error.
-
-    The test of a cell is the Chernoff bound for means of scores in 0…1, which for right and wrong answers is about the
-    exact test. The cells share the error equally.
-
-    Args:
-        count: number of questions in each cell.
-    """
-
-    design: Design
-    count: int
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all prompts."""
-        return self.count * len(self.design.kinds) * sum(self.design.lengths)
-
-    def decide(self, scores: Sequence[float], threshold: float) -> bool | None:
-        """Return whether a length is effective; None if that is open."""
-        cells = len(self.design.kinds) * (len(self.design.lengths) - 1)
-        mean = fmean(scores)
-        divergence = sum(
-            part * math.log(part / other) for part, other in ((mean, threshold), (1 - mean, 1 - threshold)) if part > 0
-        )
-        return mean > threshold if len(scores) * divergence >= math.log(cells / self.design.error) else None
-
-    def is_found_out(self, server: Server, window: int, random: Random) -> bool:
-        """Whether a grid decides the claim of each kind, and, if it does not hold, both lengths around the window."""
-        curve = Curve(server, window, random)
-        for kind in self.design.kinds:
-            base = fmean(self._scores(curve, kind, self.design.shortest))
-            threshold = self.design.share * base
-            claim = self.decide(self._scores(curve, kind, self.design.claim), threshold)
-            if claim is not server.is_honest:
-                return False
-            if not server.is_honest and self.decide(self._scores(curve, kind, window), threshold) is not True:
-                return False
-        return True
-
-    def _scores(self, curve: Curve, kind: str, length: int) -> list[float]:
-        return [curve.draw(kind, length, curve.random.random() > SKILL)[1] for _ in range(self.count)]
-
-
-def smallest_grid(design: Design, servers: Sequence[Server], window: int, rounds: int, wanted: float) -> Grid:
-    """Return the smallest grid that finds out each server in a share of the rounds."""
-
-    def is_enough(count: int) -> bool:
-        grid, random = Grid(design, count), Random(count)
-        return all(fmean(grid.is_found_out(each, window, random) for _ in range(rounds)) >= wanted for each in servers)
-
-    low, high = 4, 8
-    while not is_enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return Grid(design, high)

@@ -12,11 +12,23 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 Messages = Sequence[Mapping[str, str]]
 
 ORDINALS = ("first", "second", "third")
+
+STARTS = {
+    "recall": "What are the codes",
+    "paraphrase": "Which of the people",
+    "graph": "Start at",
+    "count": "In which towns",
+    "conversation": "things did your",
+}
+"""What is in the questions of a kind of fresh text alone."""
+
+_SAID = {asked: said for said, asked in ASSOCIATIONS}
 
 
 @dataclass(frozen=True)
@@ -103,51 +115,62 @@ class SimulatedModel:
 def solve(text: str, question: str) -> str:
     """Return the answer to a question of fresh text from the text, as far as it is there."""
     solvers: Mapping[str, Callable[[str, str], str]] = {
-        "What are the codes": _codes,
-        "Which of the people": _person,
-        "Start at": _path,
-        "In which towns": _towns,
-        "things did your": _things,
+        "recall": _codes,
+        "paraphrase": _person,
+        "graph": _path,
+        "count": _towns,
+        "conversation": _things,
     }
-    return next((solver(text, question) for start, solver in solvers.items() if start in question), "")
+    return next((solvers[kind](text, question) for kind, start in STARTS.items() if start in question), "")
+
+
+def _meant(asked: str) -> str:
+    """Return the pattern of what a text calls the thing and owner of a question: the thing is a group's alternative."""
+    category, _, owner = asked.strip().partition(" of someone who ")
+    if owner not in _SAID or category not in dict(CATEGORIES):
+        return "(?!)"  # the end of the line was cut
+    return rf"(?:{'|'.join(dict(CATEGORIES)[category])}) of someone who {_SAID[owner]}"
 
 
 def _codes(text: str, question: str) -> str:
-    things = question.partition(":")[2].partition("?")[0].split(",")
-    found = (re.search(rf"The code of {re.escape(thing.strip())} is (\d+)", text) for thing in things)
+    things = question.partition(":")[2].partition("?")[0].split(";")
+    found = (re.search(rf"The {_meant(thing)} has the code (\d+)", text) for thing in things)
     return ", ".join(match[1] if match else "unknown" for match in found)
 
 
 def _person(text: str, question: str) -> str:
-    from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS
-
-    asked = re.search(r"Which of the people (.*)\?", question)
-    fact = next(fact for fact, what in ASSOCIATIONS if asked and what == asked[1])
-    found = re.search(rf"^(\w+ \w+) {fact}\.$", text, re.MULTILINE)
+    asked = re.search(r"Which of the people (.*) and owns (.*)\?", question)
+    assert asked
+    things = "|".join(dict(CATEGORIES)[asked[2]])
+    found = re.search(rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def _path(text: str, question: str) -> str:
-    arrows = dict(re.findall(r"^(\d{7}) -> (\d{7})$", text, re.MULTILINE))
-    node, path = re.findall(r"\d{7}", question)[0], []
-    for _ in range(3):
-        if (node := arrows.get(node, "")) == "":
+    node, path = question.partition("Start at ")[2].partition(" and follow")[0], list[str]()
+    for _ in range(4):
+        found = re.search(rf"^(\d{{7}}): {_meant(node)} -> (.*)$", text, re.MULTILINE)
+        if found is None:
             break
-        path.append(node)
-    return ", ".join(path)
+        path.append(found[1])
+        node = found[2]
+    return ", ".join(path[1:])
 
 
 def _towns(text: str, question: str) -> str:
-    bird = re.search(r"towns were (\w+) seen", question)
-    towns = re.findall(rf"^In (\w+) \d+ {bird[1]} were seen\.$", text, re.MULTILINE) if bird else []
+    asked = re.search(r"did someone who (.*) find (.*), and how many", question)
+    assert asked
+    things = "|".join(dict(CATEGORIES)[asked[2]])
+    pattern = rf"^In (\w+) someone who {_SAID[asked[1]]} found the (?:{things})\.$"
+    towns = re.findall(pattern, text, re.MULTILINE)
     return f"{', '.join(towns)}\n{len(towns)}"
 
 
 def _things(text: str, question: str) -> str:
-    asked = re.search(r"your (\w+) answer about the (.*) name at its end", question)
+    asked = re.search(r"your (\w+) answer about (.*) name at its end", question)
     if asked is None:
         return ""
-    pattern = rf"user: Tell me about the {re.escape(asked[2])}\.\nassistant: .*? It comes with: (.*)\."
+    pattern = rf"user: Tell me about the {_meant(asked[2])}\.\nassistant: .*? It comes with: (.*)\."
     found = re.findall(pattern, text)
     place = ORDINALS.index(asked[1])
     return found[place] if place < len(found) else ""

@@ -150,7 +150,17 @@ def test_every_task_names_arguments_that_there_are() -> None:
     """The arguments of every task exist, and do not repeat the arguments that all tasks have."""
     for benchmark in BENCHMARKS:
         for task in benchmark.tasks:
-            assert set(task.arguments) <= {"seed", "shots", "labels", "context", "judge", "count_with", "depth", "path"}
+            assert set(task.arguments) <= {
+                "seed",
+                "shots",
+                "labels",
+                "context",
+                "judge",
+                "count_with",
+                "depth",
+                "path",
+                "texts",
+            }
             assert set(EVERY_TASK) < set(ARGUMENTS)
             assert "paper" in task.variants
 

@@ -19,7 +19,7 @@ from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.results.certificates.search import Design
+from helm_longctx.results.certificates.search import SEEDS, Design
 from helm_longctx.tasks.lengths import length_label, parse_length
 
 if TYPE_CHECKING:
@@ -31,18 +31,18 @@ KINDS = Path(str(resources.files("helm_longctx") / "cli" / "certify.yaml"))
 DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
 
 
-Share = Annotated[
-    float,
-    typer.Option(min=0.1, max=0.95, help="Share of that score, above the floor, that an effective length keeps."),
+Loss = Annotated[
+    float, typer.Option(min=5, max=50, help="Points of that score; an effective length loses less than so many.")
 ]
-Error = Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that any statement is wrong.")]
+Error = Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that the claim is judged wrongly.")]
 Most = Annotated[
     int,
     typer.Option(
         "--max-eval-instances",
         "-m",
-        min=1,
-        help="Maximum questions of a kind at the claim; at shorter lengths twice as many.",
+        min=2,
+        max=SEEDS - 1,
+        help="Maximum questions at the claim; their tokens limit all prompts between it and the shortest length.",
     ),
 ]
 Timeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
@@ -58,9 +58,12 @@ def certify(
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
     claim: Annotated[str, typer.Option(help="Length to check, in tokens.")] = "1m",
     shortest: Annotated[str, typer.Option(help="Length whose score the others are compared with.")] = "4k",
-    share: Share = 0.7,
+    loss: Loss = 20,
     error: Error = 0.05,
-    most: Most = 60,
+    most: Most = 56,
+    each_kind: Annotated[
+        bool, typer.Option("--each-kind", help="Ask more at an effective claim, until each kind is decided.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
     thinking_tokens: Thinking = 0,
     max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
@@ -71,37 +74,39 @@ def certify(
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the largest plan and its price.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the plan, its price and what it can find.")
+    ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Find out how long a context an endpoint really uses, with five kinds of questions about texts drawn anew.
 
-    More questions are asked where the decision is open. The command can be interrupted and repeated: no answer is paid
-    for twice.
+    The same questions are asked at the shortest length and at the claim, until it is decided whether the model loses.
+    The command can be interrupted and repeated: no answer is paid for twice.
     """
     given = {name: value for name, value in locals().items() if value is not None}
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    design = _make_design(claim, shortest, tuple(kinds), (share, error), most)
+    lengths = _read_lengths(claim, shortest)
+    design = Design(*lengths, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
         _certify(given, entries, design, prints)
 
 
-def _make_design(claim: str, shortest: str, kinds: tuple[str, ...], levels: tuple[float, float], most: int) -> Design:
-    """Return the design without its seed.
+def _read_lengths(claim: str, shortest: str) -> tuple[int, int]:
+    """Return the claim and the shortest length.
 
     Raises:
         InputError: a length is wrong.
     """
-    lengths = {
-        name: parse_length(value, f"certify: --{name}") for name, value in (("claim", claim), ("shortest", shortest))
-    }
-    if lengths["claim"] < 2 * lengths["shortest"]:
+    longest, least = (
+        parse_length(value, f"certify: --{name}") for name, value in (("claim", claim), ("shortest", shortest))
+    )
+    if longest < 2 * least:
         raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
-    share, error = levels
-    return Design(lengths["claim"], lengths["shortest"], kinds, share, error, most=most)
+    return longest, least
 
 
 def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Design, prints: Any) -> None:
@@ -130,8 +135,20 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
 
 def _run_arguments(given: Mapping[str, Any], entries: Mapping[str, str], design: Design) -> dict[str, Any]:
     """Return the arguments as `helm-longctx run` has them: one run entry for each kind."""
-    own = ("claim", "shortest", "share", "error", "most", "seed", "thinking_tokens", "to", "quiet", "verbose", "prices")
-    values = {name: value for name, value in given.items() if name not in own}
+    own = {
+        "claim",
+        "shortest",
+        "loss",
+        "error",
+        "most",
+        "each_kind",
+        "seed",
+        "thinking_tokens",
+        "to",
+        "quiet",
+        "verbose",
+    }
+    values = {name: value for name, value in given.items() if name not in own | {"prices"}}
     values |= {name: str(given[name]) for name in ("output_path", "local_path")}
     values["entry"] = [f"{entry},length={design.shortest}" for entry in entries.values()]
     return values | {"suite": "certificates"} | ({"prices": str(given["prices"])} if "prices" in given else {})
@@ -200,22 +217,23 @@ def _print_record(record: Mapping[str, Any], folder: Path) -> None:
 
 
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
-    """Print what is asked at most."""
+    """Print what is asked at most, and how many questions decide about which loss."""
     from helm_longctx.models.apis.prices import find_prices
-    from helm_longctx.runner.certification.plan import most_tested, plan_lengths
+    from helm_longctx.runner.certification.plan import plan_lengths
 
     prices = find_prices(deployment)
     budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
-    tested, table = (0, *most_tested(design)), Table(title=f"The largest plan for {deployment}", title_justify="left")
+    table = Table(title=f"The largest plan for {deployment}", title_justify="left")
     for name in ("length", "questions if all is right", "questions at most", "price if all is right", "price at most"):
         table.add_column(name, justify="right")
-    plans = [each for each in plan_lengths(design, budgets, prices) if each.length in tested]
+    plans = plan_lengths(design, budgets, prices)
     for each in plans:
         dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
         table.add_row(
             length_label(each.length) if each.length else "no text", str(each.fewest), str(each.most), *dollars
         )
     print_table(table)
+    _print_losses(design)
     if all(each.dollars for each in plans):
         low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
         print(
@@ -223,3 +241,23 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         )
     else:
         print("The price is not known; give --prices. Nothing was sent.")
+
+
+def _print_losses(design: Design) -> None:
+    """Print before how many questions and tokens of the claim which loss is decided, by the score."""
+    from helm_longctx.runner.certification.plan import POWER, questions_for
+
+    losses = sorted({0.1, 0.15, 0.3, design.loss})
+    about = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
+    table = Table(title=about, title_justify="left")
+    table.add_column(f"score at {length_label(design.shortest)}", justify="right")
+    for loss in losses:
+        table.add_column(f"--loss {100 * loss:.0f}", justify="right")
+    for score in (0.5, 0.8, 0.9, 0.98):
+        counts = [questions_for(score, loss, design.error) if loss < score else 0 for loss in losses]
+        cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
+        table.add_row(f"{100 * score:.0f}", *cells)
+    print_table(table)
+    needed = questions_for(0.5, design.loss, design.error) if design.loss < 0.5 else 0
+    if design.most < needed:
+        print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")

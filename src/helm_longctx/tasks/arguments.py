@@ -15,6 +15,7 @@ ARGUMENTS = (
     "length",
     "shots",
     "seed",
+    "texts",
     "num_samples",
     "style",
     "protocol",
@@ -37,6 +38,7 @@ ARGUMENTS = (
 LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000
 MOST_TIMES = 1000
+MOST_TEXTS = 1000
 MOST_DEPTH = 100
 MOST_SHOTS = 100_000
 """More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""

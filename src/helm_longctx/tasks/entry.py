@@ -17,6 +17,7 @@ from helm_longctx.tasks.arguments import (
     MOST_DEPTH,
     MOST_REPEATS,
     MOST_SHOTS,
+    MOST_TEXTS,
     arguments_of,
     read_choice,
     read_length,
@@ -198,6 +199,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         shots=read_number(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
         # `or 0` tells the type checker that the result is not None.
         seed=read_number(name, "seed", arguments.get("seed", 42), 0) or 0,
+        texts=read_number(name, "texts", arguments.get("texts", 1), 1, MOST_TEXTS) or 1,
         num_samples=read_number(name, "num_samples", arguments.get("num_samples"), 1, samples),
         style=read_choice(name, "style", arguments.get("style", "auto"), get_args(StyleArgument)),
         protocol=read_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),

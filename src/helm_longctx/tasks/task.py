@@ -147,6 +147,7 @@ class Settings:
     length: int | None
     shots: int | None = None
     seed: int = 42
+    texts: int = 1
     num_samples: int | None = None
     style: StyleArgument = "auto"
     protocol: Protocol = "paper"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS
+from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task
@@ -20,7 +20,25 @@ TASKS = {task.name: task for task in find_benchmark("fresh_text").tasks}
 KINDS = pytest.mark.parametrize("kind", TASKS)
 
 FUNCTION_WORDS = {
-    *("a", "the", "is", "could", "which", "of", "to", "at", "by", "with", "for", "you", "others", "people")
+    *(
+        "a",
+        "the",
+        "is",
+        "could",
+        "which",
+        "of",
+        "to",
+        "at",
+        "by",
+        "with",
+        "for",
+        "you",
+        "others",
+        "people",
+        "that",
+        "on",
+        "in",
+    )
 }
 
 
@@ -121,12 +139,38 @@ def test_codes_stand_at_their_depths() -> None:
     assert places == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=0.02)
 
 
-def test_questions_share_no_word_with_facts() -> None:
-    """No question has a content word of any fact, in any form, so a search for its words does not find the answer."""
-    facts = {stem(word) for fact, _ in ASSOCIATIONS for word in words(fact)}
-    for _, asked in ASSOCIATIONS:
-        assert not {stem(word) for word in words(asked)} & facts, asked
+def test_questions_share_no_word_with_texts() -> None:
+    """No question has a content word of any fact or thing, in any form, so a search for its words finds nothing."""
+    said = {stem(word) for fact, _ in ASSOCIATIONS for word in words(fact)}
+    said |= {stem(word) for _, things in CATEGORIES for thing in things for word in words(thing)}
+    for asked in [*(asked for _, asked in ASSOCIATIONS), *(asked for asked, _ in CATEGORIES)]:
+        assert not {stem(word) for word in words(asked)} & said, asked
+    things = [thing for _, every in CATEGORIES for thing in every]
+    assert len(things) == len(set(things))
     assert len({fact for fact, _ in ASSOCIATIONS}) == len({asked for _, asked in ASSOCIATIONS}) == len(ASSOCIATIONS)
+
+
+@KINDS
+def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> None:
+    """A seed asks the same questions at each length, and with `texts` in several texts, so that answers are paired."""
+    task = TASKS[kind]
+    short, long = draw(task, 2048, 3, 2), draw(task, 4096, 3, 2)
+    several = [*task.load(task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find("."))]
+    assert [each.references for each in short] == [each.references for each in long]
+    assert [each.references for each in several] == [short[number // 3].references for number in range(6)]
+    assert [each.group for each in several] == [short[number // 3].id for number in range(6)]
+    assert len({str(task.prompt(each).messages) for each in several}) == len({each.id for each in several}) == 6
+
+
+@KINDS
+def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
+    """No word of what is asked for is rare in a long text, so a search for rare words does not find the answer."""
+    task = TASKS[kind]
+    (example,) = draw(task, 262144 if kind == "conversation" else 32768, 1)
+    text = "\n".join(each["content"] for each in task.prompt(example).messages).lower()
+    used = [text.count(word) for fact, _ in ASSOCIATIONS for word in words(fact) if len(word) > 5]
+    used += [text.count(f" {thing}") for _, things in CATEGORIES for thing in things]
+    assert min(used) >= 2
 
 
 def words(text: str) -> set[str]:

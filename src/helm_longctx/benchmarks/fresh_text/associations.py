@@ -1,4 +1,4 @@
-"""Facts and questions that share no content word, so that a search for the question's words does not find the fact."""
+"""What texts say and what questions ask. They share no content word, so a search for words finds nothing."""
 
 ASSOCIATIONS = (
     ("keeps hives behind the barn", "could sell you honey"),
@@ -27,3 +27,25 @@ ASSOCIATIONS = (
     ("sets broken bones", "is a surgeon"),
 )
 """Each pair is what is said about a person, and what is asked."""
+
+CATEGORIES = (
+    ("something to make music on", ("cello", "oboe", "trombone", "banjo", "zither", "harp")),
+    ("a fruit", ("plum", "mango", "papaya", "quince", "apricot", "cherry")),
+    ("a fish", ("trout", "haddock", "salmon", "carp", "mackerel", "herring")),
+    ("a tree", ("birch", "maple", "willow", "spruce", "cedar", "larch")),
+    ("a precious stone", ("ruby", "emerald", "sapphire", "topaz", "opal", "garnet")),
+    ("a garment", ("scarf", "cardigan", "jacket", "waistcoat", "sweater", "kimono")),
+    ("a joiner's tool", ("chisel", "mallet", "handsaw", "screwdriver", "clamp", "hammer")),
+    ("a boat", ("canoe", "kayak", "dinghy", "schooner", "catamaran", "raft")),
+    ("a dog", ("poodle", "beagle", "dachshund", "terrier", "spaniel", "whippet")),
+    ("a bird", ("heron", "stork", "falcon", "parrot", "magpie", "canary")),
+    ("an insect", ("beetle", "cricket", "dragonfly", "ladybird", "moth", "grasshopper")),
+    ("a vegetable", ("leek", "turnip", "cabbage", "radish", "parsnip", "carrot")),
+    ("a weapon", ("dagger", "crossbow", "rapier", "musket", "spear", "halberd")),
+    ("a piece of furniture", ("wardrobe", "armchair", "sideboard", "bookcase", "stool", "settee")),
+    ("something to cook in", ("saucepan", "skillet", "wok", "cauldron", "casserole", "kettle")),
+    ("a vehicle with an engine", ("tractor", "scooter", "limousine", "lorry", "minibus", "motorcycle")),
+    ("a reptile", ("tortoise", "iguana", "gecko", "chameleon", "python", "crocodile")),
+    ("something that gives light", ("lantern", "candle", "torch", "chandelier", "flashlight", "candelabra")),
+)
+"""Each pair is what a question asks for, and the things in texts that are meant."""

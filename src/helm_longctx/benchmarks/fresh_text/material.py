@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from random import Random
+from typing import NamedTuple
 
+from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
 from helm_longctx.tasks.task import Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -25,20 +27,74 @@ _VOWELS = "aeiou"
 _ENDS = ("", "", "l", "n", "r", "s", "m", "nd", "rk", "th")
 
 
+class Owned(NamedTuple):
+    """A thing and its owner: in the words of the texts, and in the words of the questions.
+
+    Args:
+        said: what a text says that the owner does.
+        thing: the thing in a text.
+        asked: what a question says about the owner.
+        category: what a question calls the thing.
+    """
+
+    said: str
+    thing: str
+    asked: str
+    category: str
+
+    @property
+    def question(self) -> str:
+        """What a question calls it. No content word of it is in a text."""
+        return f"{self.category} of someone who {self.asked}"
+
+    @property
+    def text(self) -> str:
+        """What a text calls it."""
+        return f"{self.thing} of someone who {self.said}"
+
+
 class Material:
     """Words and names from one random generator. No name is drawn twice.
 
     Args:
         key: identifies the example, such as `recall 42 0`. Equal keys give equal material.
+        facts: the material of the question, of which nothing is drawn again.
     """
 
-    def __init__(self, key: str):
+    def __init__(self, key: str, facts: Material | None = None):
         self.random = Random(key)
-        self._used: set[str] = set()
+        self._used: set[str] = set(facts._used) if facts else set()
+
+    def owned(self) -> Owned:
+        """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
+        owned = self.other()
+        self._used.add(owned.question)
+        return owned
+
+    def other(self) -> Owned:
+        """Draw a thing with its owner that is none of `owned`; it can repeat.
+
+        All words of the texts are equally frequent, those of the questioned things too. So neither a search for words
+        nor one for rare words finds these.
+        """
+        while True:
+            said, asked = self.random.choice(ASSOCIATIONS)
+            category, things = self.random.choice(CATEGORIES)
+            owned = Owned(said, self.random.choice(things), asked, category)
+            if owned.question not in self._used:
+                return owned
 
     def name(self) -> str:
         """Draw a new invented name, such as `Tavelor Grosimun`."""
         return self._new(lambda: f"{self._word(2)} {self._word(3)}")
+
+    def town(self) -> str:
+        """Draw a new invented name of a town, such as `Grosimun`."""
+        return self._new(lambda: self._word(3))
+
+    def thing_of(self, category: str) -> str:
+        """Draw a thing of a category; it can repeat."""
+        return self.random.choice(dict(CATEGORIES)[category])
 
     def number(self) -> str:
         """Draw a new number of seven digits."""

@@ -9,7 +9,7 @@ from helm_longctx.tasks.task import Record, Scores
 from helm_longctx.tasks.words import f1
 
 PLACES = ("at_start", "at_quarter", "at_middle", "at_three_quarters", "at_end")
-"""Metrics of exact recall by the depth of the number."""
+"""Metrics of recall by the depth of the number."""
 
 _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 _NUMBER = re.compile(r"\d+")

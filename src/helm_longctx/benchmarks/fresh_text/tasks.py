@@ -1,4 +1,4 @@
-"""The tasks of fresh text: exact recall, recall without shared words, multi-hop graph, counting and conversation."""
+"""The tasks of fresh text: recall of codes, recall without shared words, multi-hop graph, counting and conversation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _task = partial(
     sizes={length: length for length in STANDARD.values()},
     unit="tokens",
     any_length=True,
-    arguments=("seed", "context"),
+    arguments=("seed", "texts", "context"),
     chat=True,
     cut="nothing",
 )
@@ -47,17 +47,17 @@ def _template(what: str, form: str) -> Template:
 TASKS = (
     _task(
         "recall",
-        "Exact recall",
+        "Recall of codes",
         template=_template("a text with codes of some things", "Write only the five codes, in this order."),
         load=loader("recall"),
         score=score_recall,
         metrics=("found", *PLACES),
         max_tokens=256,
-        baseline=Baseline("lookup", "1000000"),
+        baseline=Baseline("span", "1000000"),
     ),
     _task(
         "paraphrase",
-        "Recall without shared words",
+        "Recall of a person",
         template=_template("a list of people and what they do", "Write only the person's full name."),
         load=loader("paraphrase"),
         score=score_person,
@@ -68,7 +68,7 @@ TASKS = (
     _task(
         "graph",
         "Multi-hop graph",
-        template=_template("a list of arrows between numbers", "Write only the numbers, in this order."),
+        template=_template("a list of things with numbers and arrows", "Write only the numbers, in this order."),
         load=loader("graph"),
         score=score_path,
         metrics=("found",),
@@ -79,7 +79,7 @@ TASKS = (
         "count",
         "Counting and aggregation",
         template=_template(
-            "a list of birds that were seen",
+            "a list of things that were found in towns",
             "Write only the towns with commas between them, and in a second line their number.",
         ),
         load=loader("count"),
@@ -104,8 +104,8 @@ FRESH_TEXT = Benchmark(
     name="fresh_text",
     title="Fresh text",
     description="Questions about texts that are drawn anew for each run, so that no model can have seen them",
-    revision="1",
-    comparability=1,
+    revision="2",
+    comparability=2,
     url="https://github.com/stanford-crfm/helm",
     categories=(Category("", "", TASKS),),
     metrics=(

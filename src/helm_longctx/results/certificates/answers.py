@@ -17,9 +17,10 @@ class Block:
     Args:
         kind: the kind's name.
         length: the length in tokens.
-        seed: the seed of the texts, which no other block of the certificate has.
-        count: number of questions.
+        seed: the seed of the questions. Blocks with the same seed ask the same questions at other lengths.
+        count: number of prompts.
         has_text: whether the prompts have their texts; without them a model can only guess.
+        texts: number of texts in which each question is asked, one after the other.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Block:
     seed: int
     count: int
     has_text: bool = True
+    texts: int = 1
 
 
 @dataclass(frozen=True)

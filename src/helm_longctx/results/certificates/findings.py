@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from helm_longctx.results.certificates.answers import PLACES, Reply
-from helm_longctx.results.certificates.search import Cell, Design, KindSearch
+from helm_longctx.results.certificates.answers import PLACES, Block, Reply
+from helm_longctx.results.certificates.search import Cell, KindAnswers, Search
 from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
 from helm_longctx.tasks.lengths import length_label
 
@@ -58,20 +58,26 @@ class Diagnosis:
     The answers at all lengths that are not effective are pooled, or those at the claim if all lengths are effective.
 
     Args:
-        design: the certificate's design.
-        search: the search of that kind.
+        search: the search.
+        kind: the answers of that kind.
     """
 
-    def __init__(self, design: Design, search: KindSearch):
-        self._search = search
-        self._error = design.error / len(PLACES)
+    def __init__(self, search: Search, kind: KindAnswers):
+        self._search, self._kind = search, kind
+        self._error = search.design.error / len(PLACES)
 
     @property
     def cells(self) -> list[Cell]:
         """The cells whose answers are pooled, the shortest length last."""
-        tested = [cell for cell in self._search.cells.values() if cell.scores and not cell.is_refused]
-        lost = [cell for cell in tested if cell.decision is not Decision.ABOVE]
-        return sorted(lost or tested[:1], key=lambda cell: -cell.length)
+        read = [length for length in self._search.tests if not self._is_refused(length)]
+        lost = [length for length in read if not self._is_effective(length)]
+        return [self._kind.cell(length) for length in sorted(lost or read[:1], reverse=True)]
+
+    def _is_effective(self, length: int) -> bool:
+        return self._search.tests[length].decision is Decision.ABOVE
+
+    def _is_refused(self, length: int) -> bool:
+        return any(length in each.cells and each.cells[length].is_refused for each in self._search.measured)
 
     @property
     def places(self) -> list[Place]:
@@ -84,25 +90,30 @@ class Diagnosis:
             if rows
         ]
 
-    def wanted(self) -> list[tuple[int, int, bool]]:
-        """Return what to ask next, as `KindSearch.wanted` does: at the shortest of the lengths, which costs least."""
+    def wanted(self) -> list[Block]:
+        """Return what to ask next: at the shortest of the lengths that are not effective, which costs least."""
         rows, cells = self._rows(), self.cells
-        left = cells[-1].most - len(cells[-1].replies) if cells else 0
+        length = cells[-1].length if cells else 0
+        if not cells or self._is_effective(length) or self._search.tests[length].wanted:
+            return []
+        start = len(cells[-1].replies)
+        left = min(self._search.most_at(length), self._search.design.most - start)
         columns = [[row[PLACES.index(name)] for row in rows] for name in ENDS]
         count = max((count_until_decision(each, HALF, max(left, 1), self._error) for each in columns), default=0)
-        return [(cells[-1].length, min(count, left), True)] if rows and count and left > 0 else []
+        numbers = range(start, start + max(0, min(count, left)))
+        return [Block(self._kind.kind, length, self._kind.question(number), 1) for number in numbers]
 
     def _rows(self) -> list[tuple[float, ...]]:
         return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
 
     def _shares(self, number: int) -> dict[int, float]:
         """Return the share of the answers that found what is at a place, by length."""
-        cells = sorted((self._search.base, *self._search.cells.values()), key=lambda cell: cell.length)
+        cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
         found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
         return {length: fmean(values) for length, values in found.items() if values}
 
 
-def list_findings(design: Design, searches: Sequence[KindSearch], diagnosis: Diagnosis | None) -> list[Finding]:
+def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:
     """Return what the answers show besides the effective lengths."""
     refused = min((length for each in searches for length, cell in each.cells.items() if cell.is_refused), default=0)
     findings = []
@@ -121,7 +132,7 @@ def list_findings(design: Design, searches: Sequence[KindSearch], diagnosis: Dia
     return findings
 
 
-def find_shortfall(searches: Sequence[KindSearch]) -> tuple[int, int] | None:
+def find_shortfall(searches: Sequence[KindAnswers]) -> tuple[int, int] | None:
     """Return the shortest length at which the server counts fewer tokens than it was sent, and how many it counts."""
     found = []
     for search in searches:
@@ -140,7 +151,7 @@ def token_ratio(replies: Sequence[Reply]) -> float | None:
     return median(ratios) if ratios else None
 
 
-def largest_accepted(searches: Sequence[KindSearch]) -> int | None:
+def largest_accepted(searches: Sequence[KindAnswers]) -> int | None:
     """Return the largest length at which the server has answered; None if it never has."""
     cells = [cell for search in searches for cell in (search.base, *search.cells.values())]
     return max((cell.length for cell in cells if cell.scores), default=None)

@@ -19,25 +19,29 @@ from helm_longctx.results.certificates.findings import (
     mean_dollars,
     token_ratio,
 )
-from helm_longctx.results.certificates.search import Cell, Design, KindSearch
+from helm_longctx.results.certificates.search import Cell, KindAnswers, LengthTest, Search
 
-FORMAT = 1
+FORMAT = 2
 """Version of the JSON data."""
 
 
-def record_certificate(
-    design: Design, searches: Sequence[KindSearch], diagnosis: Diagnosis | None, holds: bool | None
-) -> dict[str, Any]:
+def record_certificate(search: Search, diagnosis: Diagnosis | None, holds: bool | None) -> dict[str, Any]:
     """Return what was decided and asked. What depends on the machine is added by the caller."""
-    replies = [reply for search in searches for reply in all_replies(search)]
+    design, searches = search.design, list(search.kinds.values())
+    replies = [reply for each in searches for reply in all_replies(each)]
     dollars = [reply.dollars for reply in replies if not reply.failure]
     return {
         "format": FORMAT,
         "claim": design.claim,
         "holds": holds,
         "accepted": largest_accepted(searches),
-        "findings": [asdict(each) for each in list_findings(design, searches, diagnosis)],
-        "kinds": [_record_kind(search) for search in searches],
+        "findings": [asdict(each) for each in list_findings(searches, diagnosis)],
+        "stands_on": [each.kind for each in search.measured],
+        "all_kinds": is_about_all_kinds(search),
+        "effective": search.effective,
+        "not_effective": search.not_effective,
+        "lengths": [_record_test(test) for test in search.tests.values()],
+        "kinds": [_record_kind(each, each in search.measured) for each in searches],
         "places": [
             {**asdict(each), "decision": each.decision.value} for each in (diagnosis.places if diagnosis else ())
         ],
@@ -48,7 +52,7 @@ def record_certificate(
         "cut_answers": sum(reply.is_cut for reply in replies),
         "models": dict(Counter(reply.model for reply in replies if reply.model)),
         "design": {**asdict(design), "lengths": design.lengths},
-        "answers": [_record_block(each) for search in searches for each in all_blocks(search)],
+        "answers": [_record_block(each) for kind in searches for each in all_blocks(kind)],
     }
 
 
@@ -58,28 +62,47 @@ def hash_record(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(lines, sort_keys=True).encode()).hexdigest()
 
 
-def all_blocks(search: KindSearch) -> list[Answered]:
+def all_blocks(search: KindAnswers) -> list[Answered]:
     """Return all blocks of a kind: without texts, at the shortest length, and at the others."""
     cells = (search.base, *search.cells.values())
     return [*search.without_text, *(each for cell in cells for each in cell.answered)]
 
 
-def all_replies(search: KindSearch) -> list[Reply]:
+def all_replies(search: KindAnswers) -> list[Reply]:
     """Return all replies of a kind."""
     return [reply for each in all_blocks(search) for reply in each.replies]
 
 
-def _record_kind(search: KindSearch) -> dict[str, Any]:
+def is_about_all_kinds(search: Search) -> bool:
+    """Whether each kind of the design is decided to be effective at the claim by a test of its own."""
+    return all(each in search.measured and each.effective == search.design.claim for each in search.kinds.values())
+
+
+def _record_test(test: LengthTest) -> dict[str, Any]:
+    loss = test.interval
     return {
-        "name": search.kind,
-        "is_measurable": search.is_measurable,
-        "effective": search.effective,
-        "not_effective": search.not_effective,
-        "undecided": search.undecided,
-        "threshold": search.threshold if search.base.answered else None,
-        "floor": search.floor,
-        "baselines": search.baselines,
-        "cells": [_record_cell(cell) for cell in sorted((search.base, *search.cells.values()), key=lambda c: c.length)],
+        "length": test.length,
+        "n": loss.n,
+        "loss": loss.mean if loss.n else None,
+        "low": loss.low if loss.n > 1 else None,
+        "high": loss.high if loss.n > 1 else None,
+        "decision": test.decision.value,
+        "asked": test.asked,
+    }
+
+
+def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
+    cells = sorted((kind.base, *kind.cells.values()), key=lambda cell: cell.length)
+    return {
+        "name": kind.kind,
+        "is_measurable": is_measured,
+        "effective": kind.effective,
+        "not_effective": kind.not_effective,
+        "pairing": kind.pairing if is_measured else None,
+        "least": kind.least,
+        "floor": kind.floor,
+        "baselines": kind.baselines,
+        "cells": [_record_cell(cell) for cell in cells],
     }
 
 
@@ -93,8 +116,8 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
         "high": found.high,
         "decision": cell.decision.value,
         "is_refused": cell.is_refused,
-        "threshold": cell.threshold,
-        "error": cell.error,
+        "threshold": cell.highest,
+        "lost_below": cell.lowest,
         "failures": failure_counts(cell),
         "cut_answers": sum(reply.is_cut for reply in cell.replies),
         "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,

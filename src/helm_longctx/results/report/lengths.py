@@ -31,6 +31,7 @@ from helm_longctx.results.statistics.lengths import (
     drop,
     effective_length,
     length_means,
+    possible_lengths,
     share_of_shortest,
 )
 from helm_longctx.tasks.metric_names import DEPTHS
@@ -146,7 +147,7 @@ def _table(board: Board, name: str) -> Table | None:
         Column("Mean (inc)", "The same mean with weights that increase linearly with the length (arXiv 2404.06654)."),
         Column("Mean (dec)", "The same mean with weights that decrease linearly with the length (arXiv 2404.06654)."),
         Column("Drop", "The score at the shortest length minus that at the longest."),
-        Column("Effective length", f"The longest length at which the score is at least {_threshold(board)}."),
+        Column("Effective length", _about_effective(board)),
     ]
     rows = [_length_row(board, model, found[model], lengths, usual) for model in found]
     about = (
@@ -163,9 +164,11 @@ def _usual_lengths(scores: Sequence[Mapping[int, Result]]) -> list[int]:
     return max(sets, key=lambda lengths: (sets.count(lengths), len(lengths)))
 
 
-def _threshold(board: Board) -> str:
+def _about_effective(board: Board) -> str:
     own = board.benchmark.effective_score
-    return f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+    least = f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+    possible = "In parentheses are the lengths that are possible at 95 %."
+    return f"The longest length at which the score is at least {least}. {possible}"
 
 
 def _scores(board: Board, model: str, part: str) -> dict[int, Result]:
@@ -193,14 +196,18 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     """Return the cells of the drop and of the effective length, which a single length does not have."""
     if len(scores) < 2:
         return [number_cell(None, "one length"), number_cell(None, "one length")]
-    means = {length: score.interval.mean for length, score in scores.items()}
-    loss = drop({length: score.interval for length, score in scores.items()})
+    intervals = {length: score.interval for length, score in scores.items()}
+    means, loss = {length: interval.mean for length, interval in intervals.items()}, drop(intervals)
     effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
     # With a score of zero at the shortest length, every length would reach 85 % of it.
     longest = effective if means[min(means)] else None
+    possible = possible_lengths(intervals, score=board.benchmark.effective_score)
+    ends = [label(length) if length else "none" for length in (possible[:1] + possible[-1:])]
+    text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
+    note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
     return [
         number_cell(loss.mean, f"95 % interval {interval_text(loss)}", lacking=lacking),
-        number_cell(longest, "" if longest else "no length", label(longest), lacking),
+        number_cell(longest, note if longest else f"no length; {note}".rstrip("; "), text, lacking),
     ]
 
 

@@ -20,7 +20,13 @@ from helm_longctx.results.report.cells import (
 )
 from helm_longctx.results.report.document import Cell, Column, Figure, Section, Table
 from helm_longctx.results.report.plots import curves
-from helm_longctx.results.statistics.lengths import NOLIMA_SHARE, drop, effective_length, share_of_shortest
+from helm_longctx.results.statistics.lengths import (
+    NOLIMA_SHARE,
+    drop,
+    effective_length,
+    possible_lengths,
+    share_of_shortest,
+)
 from helm_longctx.tasks.benchmark import Sweep
 
 FEWEST_LEVELS = 2
@@ -100,10 +106,11 @@ def _row(board: Board, model: str, levels: Levels, there: list[str]) -> list[Cel
     means = {place: interval.mean for place, interval in places.items()}
     loss = drop(places)
     effective = effective_length(means, share_of_shortest(means)) if means[min(means)] else None
+    possible = ", ".join(there[place] for place in possible_lengths(places) if place is not None)
     lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
     return [
         model_cell(board, model),
         *(score_cell(levels.get(level)) for level in there),
         number_cell(loss.mean, f"95 % interval {interval_text(loss)}", lacking=lacking),
-        Cell("–" if effective is None else there[effective]),
+        Cell("–" if effective is None else there[effective], note=f"possible at 95 %: {possible}" if possible else ""),
     ]

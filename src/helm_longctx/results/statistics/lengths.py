@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.intervals import LEVEL, Interval
 
 NOLIMA_SHARE = 0.85
 """Share of the score at the shortest length below which a length is not effective, after NoLiMa (arXiv 2502.05167)."""
@@ -22,6 +22,55 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
     """
     # By chance, a shorter length can be below the threshold, so the longest sufficient length counts.
     return max((length for length, score in scores.items() if score >= threshold), default=None)
+
+
+def possible_lengths(
+    intervals: Mapping[int, Interval], share: float = NOLIMA_SHARE, score: float | None = None
+) -> list[int | None]:
+    """Return the lengths that can be the effective one: the true one is among them in at least 95 % of samples.
+
+    A length cannot be it if its score is below the threshold for sure, or if a longer one is above it for sure. The
+    first test has half of the error. The longer lengths share the other half, because any of them can be wrong. The
+    ends of the difference from the threshold combine the distances to the ends of both scores, as in `drop`.
+
+    Args:
+        intervals: the score by length, with 95 % intervals.
+        share: the threshold as a share of the score at the shortest length.
+        score: the threshold itself, if the benchmark has its own; then there can be no effective length: None.
+    """
+    lengths, found = sorted(intervals), list[int | None]()
+    if score is None and not intervals[lengths[0]].mean:
+        return []
+    for place, length in enumerate(lengths):
+        longer = lengths[place + 1 :]
+        is_below = _difference(intervals, length, share, score, 1)[1] < 0
+        if not is_below and not _is_any_above(intervals, longer, share, score):
+            found.append(length)
+    return [None, *found] if score is not None and not _is_any_above(intervals, lengths, share, score) else found
+
+
+def _is_any_above(intervals: Mapping[int, Interval], lengths: Sequence[int], share: float, score: float | None) -> bool:
+    """Whether the score at any of the lengths is above the threshold, at half of the error over all of them."""
+    from scipy.special import ndtri
+
+    tail = (1 - LEVEL) / 2
+    factor = ndtri(tail / max(len(lengths), 1)) / ndtri(tail)
+    return any(_difference(intervals, length, share, score, factor)[0] > 0 for length in lengths)
+
+
+def _difference(
+    intervals: Mapping[int, Interval], length: int, share: float, score: float | None, factor: float
+) -> tuple[float, float]:
+    """Return the ends of the score less the threshold, of intervals that are wider by a factor."""
+    here, first = intervals[length], intervals[min(intervals)]
+    if score is not None:
+        return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (here.high - here.mean)
+    if length == min(intervals):
+        return 0.0, 0.0
+    mean = here.mean - share * first.mean
+    below = math.hypot(here.mean - here.low, share * (first.high - first.mean))
+    above = math.hypot(here.high - here.mean, share * (first.mean - first.low))
+    return mean - factor * below, mean + factor * above
 
 
 def share_of_shortest(scores: Mapping[int, float], share: float = NOLIMA_SHARE) -> float:

@@ -124,7 +124,8 @@ class CertificateRunner(LongContextRunner):
     def entry(self, block: Block) -> str:
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
-        values = f"length={block.length},seed={block.seed},num_samples={block.count}{context}"
+        texts = f",texts={block.texts}" if block.texts > 1 else ""
+        values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
         return f"{self.entries[block.kind]},{values}"
 
     def _make_questions(self, place: int, block: Block, spool: Spool) -> list[_Question]:

@@ -1,0 +1,85 @@
+"""Tests with a largest number of values keep their error, and find what a test of a fixed number would find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from helm_longctx.results.statistics.deadline import DeadlineTest, Outcomes, collect_outcomes
+
+MOST, ERROR = 56, 0.05
+
+
+def rate(expected: Outcomes, threshold: float, chance: float, rounds: int = 400) -> tuple[float, float]:
+    """Return how often right and wrong answers are found to be above a threshold, and the mean number of answers."""
+    random, found, counts = np.random.default_rng(1), 0, 0
+    for row in random.random((rounds, MOST)) < chance:
+        test = DeadlineTest(expected, -threshold, MOST, ERROR)
+        for answer in row:
+            if test.is_above:
+                break
+            test.add(float(answer) - threshold, -threshold)
+        found += test.is_above
+        counts += test.count
+    return found / rounds, counts / rounds
+
+
+@pytest.mark.parametrize(("threshold", "chance"), [(0.3, 0.5), (0.6, 0.8), (0.78, 0.98)])
+def test_the_error_is_kept_and_the_power_is_nearly_the_largest(threshold: float, chance: float) -> None:
+    """The test finds what the most powerful test of 56 answers finds, less 4 %, with at most its error of 5 %."""
+    expected = collect_outcomes([1 - threshold, -threshold], [chance, 1 - chance])
+    needed = next(number for number in range(MOST + 1) if binom.sf(number - 1, MOST, threshold) <= ERROR)
+    largest = binom.sf(needed - 1, MOST, chance)
+    found, count = rate(expected, threshold, chance)
+    assert found >= largest - 0.04 - 0.03  # 0.03 is the noise of 400 rounds
+    assert count < 0.75 * MOST
+    assert rate(expected, threshold, threshold)[0] <= ERROR + 0.025
+
+
+def test_a_wrong_expectation_costs_no_certainty() -> None:
+    """The error is kept if the answers are distributed in another way than expected."""
+    expected = collect_outcomes([0.7, -0.3], [0.9, 0.1])
+    assert rate(expected, 0.3, 0.3)[0] <= ERROR + 0.025
+    graded = np.random.default_rng(2).choice([0.0, 0.5, 1.0], (400, MOST), p=[0.5, 0.4, 0.1])
+    found = 0
+    for row in graded:
+        test = DeadlineTest(expected, -0.3, MOST, ERROR)
+        for score in row:
+            test.add(float(score) - 0.3, -0.3)
+        found += test.is_above
+    assert found / 400 <= ERROR + 0.025
+
+
+@settings(max_examples=30, deadline=None)
+@given(values=st.lists(st.floats(-0.3, 0.7), max_size=70))
+def test_the_wealth_is_never_negative_and_a_decision_stays(values: list[float]) -> None:
+    """Any values within their bounds leave a wealth of at least 0, and nothing changes after the decision or the end."""
+    test, was_above = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR), False
+    for value in values:
+        test.add(value, -0.3)
+        assert test.share >= 0
+        assert test.is_above or not was_above
+        was_above = test.is_above
+    assert test.count <= MOST
+
+
+def test_the_soonest_decision() -> None:
+    """The number of further values that can decide is right, and counting changes nothing."""
+    test = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR)
+    share, needed = test.share, test.count_until_sure(0.7, -0.3, MOST)
+    assert (test.share, test.count) == (share, 0)
+    for number in range(needed):
+        assert not test.is_above, number
+        test.add(0.7, -0.3)
+    assert test.is_above
+    assert DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR).count_until_sure(0, -0.3, 9) == 9
+
+
+def test_values_that_are_near_are_one() -> None:
+    """Outcomes that are nearly equal are taken together, with their mean and their probability."""
+    found = collect_outcomes([0.51, 0.53, -0.48], [1, 1, 2])
+    assert found.values == (-0.48, 0.52)
+    assert found.chances == (0.5, 0.5)
