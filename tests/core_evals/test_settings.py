@@ -107,6 +107,19 @@ def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert load_config(path).model_dump() == make_configuration(asked).model_dump()
 
 
+def test_judges_whose_tokens_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge with an address gets the tokens of its family if they are set, also if a key is set, and names of keys win."""
+    for name in ("API_KEY", "CLIENT_ID", "CLIENT_SECRET"):
+        monkeypatch.setenv(f"GPT_JUDGE_{name}", "nvapi-secret-0123456789")
+    monkeypatch.setenv("GPT_JUDGE_TOKEN_URL", "https://h/token")
+    config = make_configuration(ask(task="helmet_longqa", length="8k", judge=JUDGES))
+    names = [(judge.api_key_env, judge.token_env) for judge in config.judge.judges]
+    assert names == [(None, "GPT_JUDGE"), ("OWN_KEY", None), (None, None)]
+    monkeypatch.setenv("MY_KEY", "nvapi-secret-0123456789")
+    asked = ask(task="helmet_longqa", length="8k", judge=JUDGES, gpt_judge_api_key="MY_KEY")
+    assert make_configuration(asked).judge.judges[0].api_key_env == "MY_KEY"
+
+
 def test_results_are_not_mixed() -> None:
     """Another length, model, judge or task in the same folder gets its own suite, and other limits do not."""
     suite = make_configuration(ask(task="helmet_longqa", length="8k")).suite
