@@ -95,6 +95,14 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
     "empty reference": ("answers.csv", "answer,task,references\nx,nq,y | \n", "answers must be texts that are not"),
     "empty target": (LOG, json.dumps(log(sample(1, "x", target=[""]))), "answers must be texts that are not empty"),
     "no target": (LOG, json.dumps(log(sample(1, "x", target=[]))), "answers must be texts that are not empty"),
+    "many samples that are missing": (
+        LOG,
+        json.dumps(
+            {**log(sample(1, "x")), "status": "error"}
+            | {"eval": {"task": "t", "model": "a/b", "dataset": {"sample_ids": [1]}, "config": {"epochs": 10**9}}}
+        ),
+        "a log may have 100000 with all epochs",
+    ),
     "depth that is no number": ("answers.csv", "answer,task,references,depth\nx,nq,x,nan\n", "depth must be a finite"),
     "deep record": ("answers.csv", f'answer,task,record\nx,nq,"{DEEP}"\n', "record is not JSON"),
     "infinite score": ("scores.csv", "score,entry\n1e309,helmet_rag\n", "it must have a score from 0 to 1"),

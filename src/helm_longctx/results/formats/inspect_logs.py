@@ -71,7 +71,12 @@ def _missing(header: Row, about: Row, answers: Sequence[Answer], path: Path) -> 
     if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
         return
     epochs = config.get("epochs") if isinstance(config, dict) else None
-    places = {(str(name), repeat) for name in ids for repeat in range(epochs if is_whole(epochs) else 1)}
+    count = epochs if isinstance(epochs, int) and epochs > 1 else 1
+    if count * len(ids) > MOST_FILES:
+        raise InputError(
+            f"{path}: the evaluation has {len(ids)} samples, and a log may have {MOST_FILES} with all epochs"
+        )
+    places = {(str(name), repeat) for name in ids for repeat in range(count)}
     places -= {(answer.output.id, answer.output.repeat) for answer in answers}
     common = {name: answers[0].fields.get(name) for name in (LENGTH, "entry")}
     if places and any(answer.fields.get(name) != value for answer in answers for name, value in common.items()):
