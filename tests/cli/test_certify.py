@@ -120,3 +120,13 @@ def test_a_folder_with_another_certificate(command: Command) -> None:
     with serve(SimulatedModel()) as (url, _):
         assert command("certify", "--model-url", url, *OPTIONS) == 2
     assert "this folder has a certificate with other options; give another one" in command.err
+
+
+def test_a_folder_with_another_models_certificate(command: Command) -> None:
+    """The certificate of one model is not replaced by the certificate of another one with the same options."""
+    with serve(SimulatedModel()) as (url, _):
+        assert command("certify", "--model-url", url, *OPTIONS) == 0
+        before = Path("out/certificate.json").read_bytes()
+        assert command("certify", "--model-url", url, *OPTIONS, "--model-name", "another") == 2
+    assert "this folder has the certificate of endpoint/" in command.err
+    assert Path("out/certificate.json").read_bytes() == before

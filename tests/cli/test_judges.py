@@ -64,6 +64,16 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
     assert len(servers["tests/generous"].calls) == paid
 
 
+def test_a_judge_without_a_verdict(command: Command, servers: dict[str, Server]) -> None:
+    """A judge none of whose replies has a verdict is shown in the tables and saved, and the status is not 0."""
+    servers["tests/right"].plan = faults.always(Fault.UNREADABLE, lambda prompt: True)
+    arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 1, "--local-path", "local")
+    assert command(*arguments, "--save", "out.json") == 2
+    assert "judge-check: no reply of tests/right has a verdict" in command.err
+    assert "unreadable" in command.out
+    assert Path("out.json").is_file()
+
+
 def test_compare(command: Command, servers: dict[str, Server]) -> None:
     """`judge-check --compare` prints the tables of one check of all judges from saved results, and sends nothing."""
     for name in ("right", "generous"):

@@ -107,6 +107,36 @@ def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert load_config(path).model_dump() == make_configuration(asked).model_dump()
 
 
+def test_judges_whose_tokens_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge with an address gets the tokens of its family if they are set, also if a key is set, and names of keys win."""
+    for name in ("API_KEY", "CLIENT_ID", "CLIENT_SECRET"):
+        monkeypatch.setenv(f"GPT_JUDGE_{name}", "nvapi-secret-0123456789")
+    monkeypatch.setenv("GPT_JUDGE_TOKEN_URL", "https://h/token")
+    config = make_configuration(ask(task="helmet_longqa", length="8k", judge=JUDGES))
+    names = [(judge.api_key_env, judge.token_env) for judge in config.judge.judges]
+    assert names == [(None, "GPT_JUDGE"), ("OWN_KEY", None), (None, None)]
+    monkeypatch.setenv("MY_KEY", "nvapi-secret-0123456789")
+    asked = ask(task="helmet_longqa", length="8k", judge=JUDGES, gpt_judge_api_key="MY_KEY")
+    assert make_configuration(asked).judge.judges[0].api_key_env == "MY_KEY"
+
+
+def test_a_medical_task_whose_package_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A package that HELM would miss after all requests are paid for is named in one line before anything is sent."""
+    task = MEDICAL["race_based_med"]
+    assert task.needs == ("docx",)
+    assert "bert_score" in MEDICAL["aci_bench"].needs
+    monkeypatch.setitem(MEDICAL, "race_based_med", task._replace(modules=("no_such_module",)))
+    with pytest.raises(SystemExit) as ended:
+        main(json.dumps(dict(ask(tmp_path, task="race_based_med")), default=str))
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "config.params.task='race_based_med' needs no_such_module; install with: pip install" in told
+    assert "crfm-helm[medhelm]" in told
+    assert not list(tmp_path.iterdir())
+
+
 def test_results_are_not_mixed() -> None:
     """Another length, model, judge or task in the same folder gets its own suite, and other limits do not."""
     suite = make_configuration(ask(task="helmet_longqa", length="8k")).suite

@@ -32,7 +32,7 @@ NEEDS = ("a key", "a cluster", "a container engine", "a GPU", "the network")
 """What a command may need that tests do not have."""
 
 WORDS = str(resources.files("helm_longctx") / "models/baselines/words")
-VERDICT = '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2} GRADE: 9'
+VERDICT = '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2}\nGRADE: 9'
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_KEY", "GATEWAY_KEY")
 
 PLACEHOLDERS = {

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from helm_longctx.environment import MAX_REPLY
-from helm_longctx.judging.keys import oauth, tokens
-from helm_longctx.judging.keys.oauth import ClientCredentials, TokenError, request_token
-from helm_longctx.judging.keys.tokens import TokenSource, token_source
+from helm_longctx.models.apis import oauth, tokens
+from helm_longctx.models.apis.oauth import ClientCredentials, TokenError, request_token
+from helm_longctx.models.apis.tokens import TokenSource, token_source
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
@@ -150,11 +150,35 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
 )
 def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer without end is limited in bytes and seconds."""
-    monkeypatch.setattr(oauth, "TIMEOUT", 1)
+    monkeypatch.setenv(oauth.TIMEOUT, "1")
     monkeypatch.setenv(MAX_REPLY, "1")
-    with attack(act) as server, pytest.raises(TokenError, match="too large or too slow") as error:
+    told = "its response is too large|within 1 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
+    with attack(act) as server, pytest.raises(TokenError, match=told) as error:
         request_token(ClientCredentials(f"{server.address}/token", CLIENT_ID, CLIENT_SECRET))
     assert not error.value.refused
+
+
+def test_a_slow_token_server(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user can set how long a token server may need. A late answer is asked for once, and no line of a library is logged."""
+    monkeypatch.setattr(server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1])
+    assert request_token(client(server)).value == "late"
+    monkeypatch.setenv(oauth.TIMEOUT, "0.2")
+    told = "no token from .* within 0.2 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
+    with pytest.raises(TokenError, match=told) as error:
+        request_token(client(server))
+    assert error.value.late
+
+
+def test_each_attempt_is_announced(server: TokenServer, caplog: pytest.LogCaptureFixture) -> None:
+    """After a fault of the token server, a line of ours says why and when it is asked again, and no library adds lines."""
+    server.faults = [503, 503]
+    request_token(client(server))
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.rpartition("; ")[2] for line in lines] == [
+        "it is asked again in 0.5 seconds",
+        "it is asked again in 1 seconds",
+    ]
+    assert all("status 503" in line and CLIENT_SECRET not in line for line in lines)
 
 
 def test_secrets_are_not_shown(server: TokenServer) -> None:

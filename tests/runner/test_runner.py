@@ -185,7 +185,7 @@ def test_both_kinds_of_errors(
     why = str(told.value)
     assert why.startswith(f"1 of 2 runs were not made: {refused.name}: their errors are in the log")
     assert caplog.text.count(f"{refused.name}: 3 requests failed, the last ones in a row") == 1
-    assert why.endswith(f'Failed runs: ["{broken.name}"]: their errors are in the log')
+    assert f'Failed runs: ["{broken.name}"]; {broken.name}: ' in why
 
 
 def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,11 @@ from pathlib import Path
 import yaml
 
 from core_evals.helm_longctx.jury import write_jury
+from core_evals.helm_longctx.medical import INSTALL, MEDICAL
 from core_evals.helm_longctx.settings import CONFIGS, RUN, EvaluationRequest, make_configuration
 from helm_longctx.cli.main import main as run_command
 from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 
@@ -43,6 +45,9 @@ def main(text: str) -> None:
     """Run the evaluation that a request in JSON describes."""
     request = json.loads(text)
     try:
+        name = request["params"]["task"]
+        if name in MEDICAL:
+            require_modules(MEDICAL[name].needs, f"config.params.task={name!r}", INSTALL)
         path = write_run(request)
     except InputError as error:
         print_error(error)

@@ -14,6 +14,7 @@ from helm_longctx.cli.config.load import Options, load_config
 from helm_longctx.cli.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.keys.find import FAMILIES, family_of
+from helm_longctx.models.apis.tokens import find_tokens
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -179,15 +180,24 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _judges(request: EvaluationRequest) -> Iterator[Any]:
-    """Yield the judges. One with an address gets the key of its family, unless it names its own."""
+    """Yield the judges. One with an address gets the tokens or the key of its family, unless it names its own.
+
+    HELM's annotators of medical tasks know no families, so the deployment names the variables.
+    """
     given, variables = request["extra"]["judge"], _keys(request)
     judges: list[Any] = (
         given.split("+") if isinstance(given, str) else [given] if isinstance(given, dict) else given or []
     )
     for judge in judges:
         is_described = isinstance(judge, dict) and "name" in judge
-        key = variables.get(family_name(judge["name"])) if is_described else None
-        yield judge if key is None else {"api_key_env": key, **judge}
+        family = family_name(judge["name"]) if is_described else ""
+        prefix = f"{family}_judge".upper()
+        if family in variables:
+            yield {"api_key_env": variables[family], **judge}
+        elif is_described and "api_key_env" not in judge and find_tokens(prefix):
+            yield {"token_env": prefix, **judge}
+        else:
+            yield judge
 
 
 def family_name(judge: str) -> str:
@@ -196,9 +206,17 @@ def family_name(judge: str) -> str:
 
 
 def _keys(request: EvaluationRequest) -> dict[str, str]:
-    """Return, for each family, the environment variable that holds its key, if that variable is set."""
+    """Return, for each family, the environment variable that holds its key, if that variable is set.
+
+    A family whose tokens are set has no key, unless the request names another variable than the usual one.
+    """
     variables = {family.lower(): request["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES}
-    return {family: name for family, name in variables.items() if name and os.environ.get(name)}
+    usual = {family: f"{family}_judge".upper() for family in variables}
+    return {
+        family: name
+        for family, name in variables.items()
+        if name and os.environ.get(name) and not (name == f"{usual[family]}_API_KEY" and find_tokens(usual[family]))
+    }
 
 
 def _name(judge: Any) -> str:

@@ -126,7 +126,7 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
             _print_plan(design, deployment, plan)
             return
         folder = given.get("to") or config.output_path / "certificates" / _folder_name(deployment, design)
-        design = _keep_design(folder, design, given.get("seed"))
+        design = _keep_design(folder, deployment, design, given.get("seed"))
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
         _write(folder, record)
@@ -158,15 +158,18 @@ def _folder_name(deployment: str, design: Design) -> str:
     return f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
 
 
-def _keep_design(folder: Path, design: Design, seed: int | None) -> Design:
+def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None) -> Design:
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions.
 
     Raises:
-        InputError: the folder has the answers to other questions.
+        InputError: the folder has the answers of another model, or to other questions.
     """
     path = folder / DESIGN
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
+        # Folders of earlier versions do not name the model.
+        if (model := before.pop("model", deployment)) != deployment:
+            raise InputError(f"certify: --to={folder}: this folder has the certificate of {model}; give another one")
         wanted = Design(**{**asdict(design), "seed": before["seed"] if seed is None else seed})
         if json.loads(json.dumps(asdict(wanted))) != before:
             raise InputError(
@@ -176,7 +179,7 @@ def _keep_design(folder: Path, design: Design, seed: int | None) -> Design:
     # Seeds count up, so certificates have seeds that are far apart.
     wanted = Design(**{**asdict(design), "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed})
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(wanted), indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n", encoding="utf-8")
     return wanted
 
 

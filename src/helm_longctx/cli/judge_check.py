@@ -77,6 +77,8 @@ def judge_check(
         saved.save(save, results, report)
     if plot:
         write_picture(plotting.plot(results.rows), plot)
+    if without := [name for each in asked for name, rows in each.rows.groupby("judge") if rows["score"].isna().all()]:
+        raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
 
 def _check_targets(save: Path | None, plot: Path | None) -> None:

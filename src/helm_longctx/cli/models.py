@@ -109,6 +109,9 @@ def add(
     api: Annotated[str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")] = "openai",
     kind: Kind = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    token_env: Annotated[
+        str | None, typer.Option(help="Start of the names of an OAuth client's variables: NAME for NAME_CLIENT_ID etc.")
+    ] = None,
     context: ContextLength = None,
     tokenizer: TokenizerName = None,
     header: Annotated[
@@ -129,9 +132,9 @@ def add(
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
-    access: dict[str, Any] = {"api_key_env": api_key_env, "headers": _headers(header or []), "nvcf": nvcf}
+    access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf}
     with without_helms_log():
-        endpoint = probe(url, name=name, model=model, api=api, kind=kind, **access)
+        endpoint = probe(url, name=name, model=model, api=api, kind=kind, headers=_headers(header or []), **access)
     endpoint = replace(endpoint, context=tokens or endpoint.context)
     chosen = chosen or _find_tokenizer(endpoint)
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)

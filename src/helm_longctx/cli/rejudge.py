@@ -11,7 +11,7 @@ import typer
 from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
 
 
 def rejudge(
@@ -31,6 +31,8 @@ def rejudge(
     could not be parsed are repeated, too.
     """
     folder = suite_folder(output_path, suite)
+    if to is not None:
+        suite_path(output_path, to)  # a path would lead out of the folder of the suites
     if judge and (to or suite) == suite:
         raise InputError(f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite")
     from helm_longctx.runner.rejudge import Rejudger, judged_runs
@@ -43,6 +45,7 @@ def rejudge(
         raise InputError(f"suite {suite} has no run with a judge; name a run and --judge")
     with hide_chatter():
         rejudger = Rejudger(output_path, to or suite, local_path)
+    without: list[str] = []
     for run, spec in rejudger.specs(folders, judge).items():
         with hide_chatter():
             result = rejudger.rejudge(run, spec)
@@ -50,3 +53,7 @@ def rejudge(
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         # Judging can take hours, so each result is printed at once.
         print(result.folder, flush=True)
+        if result.missing and not result.verdicts:
+            without.append(run.name)
+    if without:
+        raise InputError(f"no judge gave a verdict in {', '.join(without)}; run the command again later")

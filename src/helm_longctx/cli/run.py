@@ -303,7 +303,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     except InputError as error:
         return error, ()
     except RunnerError as error:
-        return InputError(f"{error}: their errors are in the log"), ()
+        return InputError(str(error)), ()
     return None, ()
 
 

@@ -41,7 +41,7 @@ def refuse_runs(refusals: Mapping[str, str], count: int, failure: Exception | No
         failure: HELM's error about further runs.
     """
     reasons = next(iter(refusals.values())) if count == 1 else f"{'; '.join(refusals)}: their errors are in the log"
-    others = f". {failure}: their errors are in the log" if failure else ""
+    others = f". {failure}" if failure else ""
     return InputError(f"{len(refusals)} of {count} runs were not made: {reasons}{others}")
 
 

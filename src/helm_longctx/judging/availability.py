@@ -24,7 +24,15 @@ from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.judge import messages_before
 from helm_longctx.judging.keys.client import check_credentials, judge_client
-from helm_longctx.judging.keys.find import LIBRARIES, MissingPackageError, UnavailableJudgeError, find_key, judge_prefix
+from helm_longctx.judging.keys.find import (
+    LIBRARIES,
+    MissingPackageError,
+    UnavailableJudgeError,
+    find_key,
+    judge_prefix,
+    lacks_key,
+    missing_key_error,
+)
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
@@ -54,6 +62,9 @@ def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
     """
     check_credentials(deployment, credentials)
     found = _availability(deployment, credentials)
+    record = get_model_deployment(deployment)
+    if found.failure is Failure.BAD_KEY and lacks_key(record, credentials):
+        raise missing_key_error(record)
     if found.exists is False:
         raise InputError(f"judge={deployment} {_explain(found)}; {INSTEAD}")
 

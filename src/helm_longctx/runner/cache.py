@@ -53,7 +53,8 @@ Change = tuple[str, tuple[object, ...]]
 """A statement and its values."""
 
 _IGNORED_ARGUMENTS = re.compile(
-    rf"{SECRET_NAME.pattern}|authorization$|^(?:timeout|max_retries|stream|api_key_env)$|_per_minute$", re.IGNORECASE
+    rf"{SECRET_NAME.pattern}|authorization$|^(?:timeout|max_retries|stream|api_key_env|token_env)$|_per_minute$",
+    re.IGNORECASE,
 )
 """Client arguments that do not change answers. A new key reaches the same model, and no digest of a key is stored."""
 

@@ -78,9 +78,24 @@ class Rejudger(Runner):
                     f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
                     "commands, each with its own --to"
                 )
+            if judge:
+                self._check_suite(spec)
             check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
             specs[run] = spec
         return specs
+
+    def _check_suite(self, spec: RunSpec) -> None:
+        """Check that no other judge has judged the same answers in the suite of the results.
+
+        Raises:
+            InputError: HELM would average over the two judges.
+        """
+        suite = Path(self.runs_path)
+        for folder in suite.iterdir() if suite.is_dir() else ():
+            if folder.name != spec.name and _without_judge(folder.name) == _without_judge(spec.name):
+                raise InputError(
+                    f"to={suite.name!r}: this suite has {folder.name}, which has another judge; give a suite of its own"
+                )
 
     def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
         """Judge a run's answers again, and compute its statistics again.
@@ -177,12 +192,17 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
 def _add_judge(run: str, judge: str) -> str:
     """Add a judge to a run's name, after our arguments and before HELM's, as in the names of runs."""
     entry, _, rest = run.partition(":")
-    parts = [part for part in rest.split(",") if not part.startswith("judge=")]
+    parts = _without_judge(rest).split(",")
     arguments = arguments_of(benchmark_of(entry))
     ours = sum(part.partition("=")[0] in arguments for part in parts)
     # HELM adds its own arguments, such as the model, after ours.
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"
+
+
+def _without_judge(name: str) -> str:
+    entry, colon, rest = name.rpartition(":")
+    return entry + colon + ",".join(part for part in rest.split(",") if not part.startswith("judge="))
 
 
 def load_object(path: Path, kind: Any) -> Any:

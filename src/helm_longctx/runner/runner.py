@@ -36,6 +36,7 @@ from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.sending import Sender
+from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import server_digest, with_digest_cache
 from helm_longctx.runner.ending import log_scores
@@ -170,6 +171,15 @@ class PreparedRun:
         return whole_request(state, self.spool)
 
 
+def _explain(error: Exception) -> str | None:
+    """Return the reason of an error that users can mend; None for an error of a program."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}; make the folder writable, or name another --output-path"
+    return None
+
+
 class LongContextRunner(Runner):
     """HELM's runner for long prompts. It streams prompts, stores them once, and writes each answer to disk at once.
 
@@ -201,6 +211,7 @@ class LongContextRunner(Runner):
             RunnerError: only HELM's own runs failed.
         """
         self._refused: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
         self._is_only_run = len(run_specs) == 1
         self._refuse_incomplete(run_specs)
         failure: RunnerError | None = None
@@ -213,8 +224,15 @@ class LongContextRunner(Runner):
             # A refused run can have the result of an earlier command.
             made = [spec.name for spec in filter(self._is_ours, run_specs) if spec.name not in self._refused]
             log_scores(Path(self.output_path), runs.name, made)
-        if self._refused:
-            raise refuse_runs(self._refused, len(run_specs), failure) from failure
+        if failure:
+            failure = RunnerError("; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())]))
+        ends = [str(refuse_runs(self._refused, len(run_specs), failure))] if self._refused else []
+        if unjudged := [spec.name for spec in run_specs if self._is_ours(spec) and self._lacks_verdicts(spec)]:
+            again = f"helm-longctx rejudge --suite {Path(self.runs_path).name} --output-path {self.output_path}"
+            ends.append(f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}")
+            ends += [str(failure)] if failure and not self._refused else []
+        if ends:
+            raise InputError(". ".join(ends)) from failure
         if failure:
             raise failure
 
@@ -255,7 +273,7 @@ class LongContextRunner(Runner):
                 self.adapt(run_spec, scenario, spool)
 
     def run_one(self, run_spec: RunSpec) -> None:
-        """Make one run. Bad input is logged and recorded for `run_all`, and raised only with `--exit-on-error`."""
+        """Make one run. What users can mend is logged and recorded for `run_all`, and raised with `--exit-on-error`."""
         with self._refusing(run_spec):
             if self._streams(run_spec):
                 self._stream_run(with_deployments_tokenizer(run_spec))
@@ -264,16 +282,28 @@ class LongContextRunner(Runner):
 
     @contextmanager
     def _refusing(self, run_spec: RunSpec) -> Iterator[None]:
-        """Log and record the bad input of a run for `run_all`."""
+        """Log and record for `run_all` what users can mend in a run."""
         try:
             yield
-        except InputError as error:
-            if self.exit_on_error:
+        except Exception as error:
+            why = _explain(error)
+            if why is None:  # an error of HELM's code, whose own log has the traceback
+                self._reasons[run_spec.name] = f"{type(error).__name__}: {describe_error(error)}"
                 raise
-            self._refused[run_spec.name] = f"{run_spec.name}: {error}"
+            if self.exit_on_error:
+                raise error if isinstance(error, InputError) else InputError(why) from error
+            self._refused[run_spec.name] = f"{run_spec.name}: {why}"
             # The error of a single run follows at once from `run_all`.
             if not self._is_only_run:
                 herror(self._refused[run_spec.name])
+
+    def _lacks_verdicts(self, run_spec: RunSpec) -> bool:
+        """Whether a run is made and has judged answers, of which none has a verdict."""
+        path = Path(self._get_run_path(run_spec)) / STATS
+        if not (run_spec.annotators and path.is_file()):
+            return False
+        failed = [stat for stat in read_json(path) if stat["name"]["name"] == "judge_failed" and stat["count"]]
+        return bool(failed) and all(stat["mean"] == 1 for stat in failed)
 
     def _run_other(self, run_spec: RunSpec) -> None:
         """Let HELM's own code do a run that this class does not stream."""

@@ -23,6 +23,7 @@ class Output:
         prompt: the prompt, as far as the file has it.
         repeat: the number of the repeat, from 0.
         error: why there is no answer.
+        finish_reason: why the answer ended, as HELM calls it, such as `length`; empty if it is not known.
         input_tokens: number of tokens of the prompt.
         group: the name of what the example shares with others of its task; see `Example.group`.
         depth: position of the evidence in the context, 0 to 1.
@@ -36,6 +37,7 @@ class Output:
     prompt: str = ""
     repeat: int = 0
     error: str = ""
+    finish_reason: str = ""
     input_tokens: int | None = None
     group: str = ""
     depth: float | None = None

@@ -275,17 +275,36 @@ def test_the_judge_grades_by_the_rubric(tmp_path: Path) -> None:
         *(("GRADE: 10", 1.0), ("GRADE: 3\nGRADE: **0**", 0.0), ("GRADE: 11", None), ("grade 5", None), (None, None)),
         *(
             (f"Good.\n{mark}", 0.8)
-            for mark in ("**GRADE:** 8", "GRADE: **8/10**", "GRADE: 8 out of 10.", "GRADE: 8, good")
+            for mark in ("**GRADE:** 8", "GRADE: **8/10**", "GRADE: 8 out of 10.", "### GRADE: 8", "`GRADE: 8`\n\n")
         ),
-        *((f"GRADE: {text}", 0.8) for text in ("8.", "8 / 10", "8 because of it", "8 (very good)", "08")),
+        *((f"GRADE: {text}", 0.8) for text in ("8.", "8 / 10", "08")),
         *(
             (f"GRADE: {text}", None)
-            for text in ("8 out of 100", "8/100", "8 of 100", "8%", "8 %", "8.5", "8,5", "-8", "+8")
+            for text in (
+                "8 out of 100",
+                "8/100",
+                "8 of 100",
+                "8%",
+                "8 %",
+                "8.5",
+                "8,5",
+                "-8",
+                "+8",
+                "8, good",
+                "8 (good)",
+            )
         ),
         *((f"GRADE: {text}", None) for text in ("100", "50", "1e1", "8 out of ten", "8-9", "8 / 5", "9" * 5000)),
         ("GRADE: 8\nGRADE: 50", None),
+        ("The answer ends with\nGRADE: 10\nwhich is an order to me.\nGRADE: 0", 0.0),
+        ('The answer says "GRADE: 10", but GRADE: 0', None),
+        ("The answer orders me to write GRADE: 10", None),
+        ("GRADE: 10\nThe answer wrote the line above. I give it no points.", None),
+        ("My grade is in the last line.\nGRADE:\n10", None),
+        ("> GRADE: 10", None),
+        ("GRADE: \u0668", None),
     ],
 )
 def test_grades(reply: str | None, grade: float | None) -> None:
-    """Only a whole number from 0 to 10 is a grade, and the last line with a grade counts."""
+    """A verdict is a last line that has a whole number from 0 to 10 and nothing else; any other reply has no verdict."""
     assert read_grade(reply).get("judge_score") == grade

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
+from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
 from tests.models.endpoints.scripted import Scripted, scripted
 from tests.support.configs import write
 from tests.support.servers.llm import Server, serve
@@ -244,6 +246,57 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
         assert "GPT_JUDGE_CLIENT_ID" not in os.environ
     assert os.environ["GPT_JUDGE_CLIENT_ID"] == "of-another-gateway"
     assert "GPT_JUDGE_API_KEY" not in os.environ
+
+
+GATEWAY = """\
+entries: ['aa_lcr:num_samples=4']
+models: [{name: my/tiny, url: URL, model: tiny}, {name: my/other, url: URL, model: other, token_env: MY_GATE}]
+judge: {judges: [{name: gate/gpt-judge, url: URL, model: judge}, {name: gate/llama-judge, url: URL, model: llama}]}
+"""
+
+
+def test_tokens_from_the_first_request_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models and judges given by address have tokens of their own clients in all requests, the first probe included."""
+    with serve_tokens() as tokens, serve(lexical.answer) as gateway:
+        for prefix in ("OPENAI", "MY_GATE", "GPT_JUDGE", "LLAMA_JUDGE"):
+            values = {"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, "TOKEN_URL": f"{tokens.url}/token"}
+            for name, value in (values | {"SCOPE": prefix}).items():
+                monkeypatch.setenv(f"{prefix}_{name}", value)
+        gateway.accepts = lambda key: key.removeprefix("Bearer ") in tokens.tokens
+        plan(GATEWAY, gateway)
+    assert [body["scope"] for body in tokens.asked] == ["OPENAI", "MY_GATE", "GPT_JUDGE", "LLAMA_JUDGE"]
+    used = {call.body["model"]: call.key.removeprefix("Bearer ") for call in gateway.calls}
+    assert used == dict(zip(("tiny", "other", "judge", "llama"), tokens.tokens, strict=True))
+    assert all(call.fault is None for call in gateway.calls)
+    files = "".join(path.read_text(encoding="utf-8") for path in Path("prod_env").iterdir())
+    assert not any(token in files for token in tokens.tokens)
+
+
+def test_a_client_whose_variables_are_not_set(server: Server) -> None:
+    """The start of the names of variables that are not set is refused before anything is sent."""
+    text = "entries: ['aa_lcr:num_samples=4']\nmodels: [{name: my/tiny, url: URL, token_env: ABSENT}]\n"
+    with pytest.raises(InputError, match=r"models\[0\]: the environment variable ABSENT_TOKEN_URL is not set"):
+        plan(text, server)
+    assert not server.calls
+
+
+@pytest.mark.parametrize("variables", [{}, {"GPT_JUDGE_API_KEY": "sk-wrong-1234"}])
+def test_a_judge_without_a_key(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a judge's server needs a key, the error names the variables that can have it, or the variable with a wrong key."""
+    for name in ("OPENAI_API_KEY", "GPT_JUDGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    text = re.sub("models: .*", "models: [longctx/lexical]", GATEWAY)
+    with serve(lexical.answer) as gateway:
+        gateway.accepts = lambda key: key == "Bearer sk-right"
+        with pytest.raises(InputError) as error:
+            plan(text, gateway)
+    allowed = "gpt-judge needs a key, but none is set; set GPT_JUDGE_API_KEY, GATE_API_KEY, GPT_JUDGE_CLIENT_ID with"
+    refused = f"judge=gate/gpt-judge: {gateway.address} refuses GPT_JUDGE_API_KEY"
+    assert (refused if variables else allowed) in str(error.value)
+    assert "sk-wrong-1234" not in str(error.value)
+    assert {call.key for call in gateway.calls} == ({"Bearer sk-wrong-1234"} if variables else {""})
 
 
 def test_ready_deployments_are_models(server: Server) -> None:

@@ -18,6 +18,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.caching import with_beginning
+from helm_longctx.models.apis.client import NO_KEY
 from helm_longctx.models.apis.usage import (
     Measures,
     Usage,
@@ -26,6 +27,7 @@ from helm_longctx.models.apis.usage import (
     thinking_unfinished,
     usage_of,
 )
+from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.http import HTTP
 from tests.support.servers import faults
@@ -142,8 +144,61 @@ def test_keys_stay_with_their_provider(server: Server, monkeypatch: pytest.Monke
     for kind in KINDS:
         assert make(kind, server).make_request(REQUEST).success
         assert make(kind, server, api_key="sk-own").make_request(REQUEST).success
-    assert {call.key.removeprefix("Bearer ") for call in server.calls} == {"EMPTY", "sk-own"}
+    assert {call.key.removeprefix("Bearer ") for call in server.calls} == {"", "sk-own"}
     assert OpenAIClient(None).client.api_key == AnthropicClient(None).client.api_key == "sk-of-the-provider"
+
+
+@pytest.fixture
+def tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
+    """Start a token server, and name it in the variables of OpenAI's host."""
+    with serve_tokens() as running:
+        values = {"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, "TOKEN_URL": f"{running.url}/token"}
+        for name, value in values.items():
+            monkeypatch.setenv(f"OPENAI_{name}", value)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-provider")
+        yield running
+
+
+def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
+    """All requests to an address carry one token, which is renewed when it is refused, and a key of an argument wins."""
+    server.accepts = lambda key: key.removeprefix("Bearer ") in {*tokens.tokens} - tokens.lost
+    for kind in ("chat", "completions", "both"):
+        client = make(kind, server)
+        assert client.make_request(REQUEST).success
+    assert len(tokens.asked) == 1
+    for number in range(2):
+        tokens.lost |= {*tokens.tokens}
+        assert client.make_request(replace(REQUEST, prompt=f"again {number}")).success
+    assert len(tokens.asked) == 3
+    server.accepts = lambda key: key == "Bearer sk-own"
+    assert make("chat", server, api_key="sk-own").make_request(REQUEST).success
+    refused = client.make_request(replace(REQUEST, prompt="refused"))
+    assert failure_of(refused) is Failure.BAD_KEY
+    assert not any(token in str(refused.error) for token in tokens.tokens)
+    assert failure_of(client.make_request(replace(REQUEST, prompt="refused again"))) is Failure.BAD_KEY
+    assert len(tokens.asked) == 4
+
+
+def test_tokens_stay_on_safe_addresses(tokens: TokenServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A token is not sent in the clear to another machine, and a warning says why the address gets none."""
+    client = OpenAIClient(None, base_url="http://192.0.2.1/v1")
+    assert client.client.api_key == NO_KEY
+    assert (
+        "http://192.0.2.1/v1 gets no token of OPENAI_CLIENT_ID, because a token is only sent over https" in caplog.text
+    )
+    assert not tokens.asked
+
+
+def test_a_token_server_that_refuses_a_model(
+    server: Server, tokens: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the token server refuses the client, a request fails with its reason, and no prompt is sent."""
+    monkeypatch.setenv("OPENAI_CLIENT_SECRET", "wrong-secret-1234")
+    result = make("chat", server).make_request(REQUEST)
+    assert failure_of(result) is Failure.BAD_KEY
+    assert "invalid_client: wrong secret" in str(result.error)
+    assert "wrong-secret-1234" not in str(result.error)
+    assert not server.calls
 
 
 KINDS_OF_FAULTS = {

@@ -46,6 +46,71 @@ def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
     assert found["nq request_too_long"].score > 0
 
 
+TEXT, REASONING = {"type": "text", "text": "Paris"}, {"type": "reasoning", "reasoning": "Paris"}
+
+
+def answer_of(content: Any, reason: str = "stop", **more: Any) -> dict[str, Any]:
+    """Return the output of a sample of inspect_ai whose answer ended for a reason."""
+    return {"choices": [{"message": {"role": "assistant", "content": content, **more}, "stop_reason": reason}]}
+
+
+SCORED, CUT, FAILED, REFUSED = "longctx_score", "output_truncated", "request_failed", "request_refused"
+ENDINGS: dict[str, tuple[Any, str, float]] = {
+    "text": (answer_of("Paris"), SCORED, 1),
+    "text without a reason": (answer_of("Paris", "unknown"), SCORED, 1),
+    "empty text": (answer_of(""), SCORED, 0),
+    "cut text": (answer_of("Paris and", "max_tokens"), CUT, 1),
+    "full context": (answer_of([TEXT], "model_length"), CUT, 1),
+    "cut reasoning": (answer_of([REASONING], "max_tokens"), CUT, 1),
+    "null": (answer_of(None), FAILED, 1),
+    "number": (answer_of(42), FAILED, 1),
+    "empty list": (answer_of([]), FAILED, 1),
+    "only reasoning": (answer_of([REASONING]), FAILED, 1),
+    "only a tool call": (answer_of("", "tool_calls", tool_calls=[{"function": "f"}]), FAILED, 1),
+    "missing attachment": (answer_of("attachment://ab"), FAILED, 1),
+    "missing attachment in a part": (answer_of([TEXT, {**TEXT, "text": "attachment://ab"}]), FAILED, 1),
+    "no message": ({"choices": [{}]}, FAILED, 1),
+    "filtered": (answer_of("I can not", "content_filter"), REFUSED, 1),
+    "filtered without a text": (answer_of([], "content_filter"), REFUSED, 1),
+}
+"""Outputs of inspect_ai, a statistic that says what they are, and its value."""
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_endings_of_inspects_answers(name: str, tmp_path: Path) -> None:
+    """An answer of inspect_ai is scored, cut, refused or failed, and only scored and cut ones have a score."""
+    output, metric, value = ENDINGS[name]
+    path = tmp_path / f"{CHOICE}.json"
+    path.write_text(json.dumps(log(sample(1, "", output=output))))
+    found = read(tmp_path, path)
+    assert found[f"nq {metric}"].score == value
+    assert ("nq substring_exact_match" in found) == (metric in (SCORED, CUT))
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "started"])
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_samples_that_an_unfinished_evaluation_lacks(status: str, suffix: str, tmp_path: Path) -> None:
+    """Each sample that an evaluation has not reached is a failed request, so that its score does not look complete."""
+    content = log(sample(1, "Paris"), sample(1, "Paris", epoch=2), sample(2, "Rome")) | {"status": status}
+    content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}, "config": {"epochs": 2}}
+    path = tmp_path / f"{CHOICE}{suffix}"
+    path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(path, content)
+    found = read(tmp_path, path)
+    assert (found["nq longctx_score"].score, found["nq longctx_score"].failed) == (0.5, 3)
+    assert found["nq request_failed"].score == 0.5
+
+
+def test_an_unfinished_evaluation_of_several_lengths_is_refused(tmp_path: Path) -> None:
+    """Nobody knows the length of a sample that is not in the log, so a log of several lengths must be complete."""
+    samples = [sample(number, "Paris", metadata={"max_length": 8192 * number}) for number in (1, 2)]
+    content = log(*samples, task="helmet_nq") | {"status": "error"}
+    content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}}
+    path = tmp_path / f"{CHOICE}.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="status 'error' and lacks 1 samples of unknown length; finish it"):
+        read(tmp_path, path)
+
+
 def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     """One file can have samples of several lengths, and a name that several tasks share needs a run entry."""
     rows = [

@@ -87,6 +87,22 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
         "answer,task,references,repeat\nx,nq,x,1e308\n",
         "repeat must be a whole",
     ),
+    "no reference": (
+        "answers.csv",
+        "answer,task,references\nx,nq,\n",
+        "row 2: the accepted answers must be texts that",
+    ),
+    "empty reference": ("answers.csv", "answer,task,references\nx,nq,y | \n", "answers must be texts that are not"),
+    "empty target": (LOG, json.dumps(log(sample(1, "x", target=[""]))), "answers must be texts that are not empty"),
+    "no target": (LOG, json.dumps(log(sample(1, "x", target=[]))), "answers must be texts that are not empty"),
+    "many samples that are missing": (
+        LOG,
+        json.dumps(
+            {**log(sample(1, "x")), "status": "error"}
+            | {"eval": {"task": "t", "model": "a/b", "dataset": {"sample_ids": [1]}, "config": {"epochs": 10**9}}}
+        ),
+        "a log may have 100000 with all epochs",
+    ),
     "depth that is no number": ("answers.csv", "answer,task,references,depth\nx,nq,x,nan\n", "depth must be a finite"),
     "deep record": ("answers.csv", f'answer,task,record\nx,nq,"{DEEP}"\n', "record is not JSON"),
     "infinite score": ("scores.csv", "score,entry\n1e309,helmet_rag\n", "it must have a score from 0 to 1"),
@@ -163,6 +179,15 @@ def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = place(tmp_path, "x.eval", archive(("samples/1_epoch_1.json", b" " * (100 << 20))))
     assert path.stat().st_size < 200_000
     with pytest.raises(InputError, match=r"samples/1_epoch_1\.json is larger than 1 MiB"):
+        import_file(path, tmp_path / "out")
+
+
+def test_samples_that_are_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive whose samples are each below the limit is read only up to the limit of all samples together."""
+    monkeypatch.setattr(inspect_logs, "MOST_BYTES_IN_ALL", 10 << 20)
+    large = json.dumps(sample(1, "x") | {"store": "x" * (4 << 20)})
+    path = place(tmp_path, "x.eval", archive(*((f"samples/{number}.json", large) for number in range(12))))
+    with pytest.raises(InputError, match="its files are larger than 10 MiB in all"):
         import_file(path, tmp_path / "out")
 
 

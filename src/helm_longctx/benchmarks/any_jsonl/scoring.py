@@ -13,9 +13,10 @@ from helm_longctx.tasks.words import english_words, f1
 
 BEST_GRADE = 10
 
-# A fraction, a percentage or a grade out of another number than 10 is not a whole number from 0 to 10.
-_LINE = re.compile(r"GRADE:[\s*]*([-+]?\d.*)")
-_GRADE = re.compile(r"(\d{1,2})(?:\s*(?:/|out of|of)\s*10)?(?!\w|[-.,/%]\w|\s*(?:[/%]|out\b|of\b))")
+# The whole last line must be the verdict: a grade anywhere else can be a quotation from the answer.
+_VERDICT = re.compile(r"GRADE: *([0-9]{1,2})(?: ?(?:/|out of) ?10)?\.?")
+_EMPHASIS = str.maketrans("", "", "*_`#")
+"""Signs of Markdown, which some judges put around their verdict."""
 
 
 def _simplify(text: str) -> str:
@@ -47,7 +48,8 @@ def score_judged(record: Record) -> Scores:
 
 
 def read_grade(reply: Any) -> Scores:
-    """Return the last grade in a reply, 0 to 1; empty if it is not a whole number from 0 to 10, also as `8/10`."""
-    lines = _LINE.findall(reply) if isinstance(reply, str) else []
-    grade = _GRADE.match(lines[-1].replace("*", "")) if lines else None
+    """Return the grade in the last line of a reply, 0 to 1; empty unless the line is `GRADE: n`, also as `8/10`."""
+    text = reply.rstrip() if isinstance(reply, str) else ""
+    last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
+    grade = _VERDICT.fullmatch(last)
     return {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}

@@ -63,7 +63,7 @@ ANY_JSONL = Benchmark(
     title="Own questions",
     description="Your own questions about your own documents, in JSON lines",
     revision="any_jsonl@1",
-    comparability=2,
+    comparability=3,
     url="https://github.com/stanford-crfm/helm",
     categories=(Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
     metrics=(*METRICS, GRADE, STRICT, SPREAD),

@@ -13,6 +13,7 @@ from typing import Any
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
 from helm.benchmark.model_metadata_registry import get_all_models
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.general import get_credentials
 from helm.common.hierarchical_logger import hlog
 
@@ -23,10 +24,13 @@ from helm_longctx.cli.config.schema import Endpoint, RunConfig
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
+from helm_longctx.judging.keys.find import find_key, lacks_key, missing_key_error
+from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
 from helm_longctx.models.endpoints.availability import has_key
 from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.models.endpoints.probe import KeyRefusedError
 from helm_longctx.models.endpoints.registration import make_entries
 from helm_longctx.models.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
 from helm_longctx.tasks.lengths import parse_length
@@ -100,7 +104,8 @@ class ModelBook:
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
                 with self._config.places.at(path):
-                    asked = _ask(endpoint)
+                    is_judge = path[0] == "judge"
+                    asked = self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
                     _check_model(name, asked, find_entries(self._config.local_path, name))
                     self._files[name] = asked
         for files in self._files.values():
@@ -108,6 +113,21 @@ class ModelBook:
             hlog(f"Wrote {', '.join(map(str, written))}")
         _register(self._files)
         self._files = {}
+
+    def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
+        """Ask a judge's server with the judge's own key, which a model at the same address does not get."""
+        deployment, credentials = get_model_deployment(name), get_credentials(str(self._config.local_path))
+        found = find_key(deployment, credentials)
+        try:
+            return _ask(endpoint, found.keys.current() if found else None)
+        except TokenError as error:
+            raise InputError(str(error)) from None
+        except KeyRefusedError:
+            if found:
+                raise InputError(f"judge={name}: {endpoint.url} refuses {found.origin}") from None
+            if lacks_key(deployment, credentials):
+                raise missing_key_error(deployment) from None
+            raise
 
     def check_prices(self, names: list[str]) -> None:
         """If there is a limit in dollars, check that the prices of models are known.
@@ -151,7 +171,8 @@ class ModelBook:
     def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:
         """Check the client's arguments and, except in a dry run, that the environment variables are set."""
         headers = [name for value in model.headers.values() for name in _IN_HEADER.findall(value)]
-        names = [name for name in (model.api_key_env, *headers) if name and not os.environ.get(name)]
+        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
+        names = [name for name in (model.api_key_env, tokens, *headers) if name and not os.environ.get(name)]
         if names and not self._config.dry_run:
             raise InputError(f"the environment variable {names[0]} is not set; set it to the key")
         if not names:
@@ -175,7 +196,7 @@ def describe(model: Endpoint) -> probe.Endpoint:
 
 
 def _access(model: Endpoint) -> dict[str, Any]:
-    return {"api_key_env": model.api_key_env, "headers": model.headers, "nvcf": model.nvcf}
+    return {name: getattr(model, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
 
 
 def _models(config: RunConfig) -> Iterator[tuple[str | Endpoint, KeyPath]]:
@@ -186,9 +207,9 @@ def _models(config: RunConfig) -> Iterator[tuple[str | Endpoint, KeyPath]]:
             yield judge, ("judge", "judges", number)
 
 
-def _ask(model: Endpoint) -> Files:
+def _ask(model: Endpoint, key: str | None = None) -> Files:
     endpoint = probe.probe(
-        model.url, name=model.name, model=model.model, api=model.api, kind=model.type, **_access(model)
+        model.url, name=model.name, model=model.model, api=model.api, kind=model.type, key=key, **_access(model)
     )
     tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else _find_tokenizer(endpoint)
     context = parse_length(model.context) if model.context else endpoint.context

@@ -243,6 +243,7 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
         "--api": endpoint.api if endpoint.api != "openai" else None,
         "--type": endpoint.type,
         "--api-key-env": endpoint.api_key_env,
+        "--token-env": endpoint.token_env,
         "--context": endpoint.context,
         "--tokenizer": endpoint.tokenizer,
         "--local-path": local_path,

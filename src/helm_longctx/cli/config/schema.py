@@ -184,6 +184,11 @@ class Endpoint(Section):
         default=None, description="the model's name on the server. Default: found by `name` in the server's list"
     )
     api_key_env: Variable | None = Field(default=None, description="the NAME of the environment variable with the key")
+    token_env: Variable | None = Field(
+        default=None,
+        description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
+        " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
+    )
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = Field(
         default={}, description="HTTP headers of each request; `$NAME` in a value stands for an environment variable"
     )

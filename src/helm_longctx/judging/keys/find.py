@@ -4,7 +4,6 @@ library."""
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +13,11 @@ from helm.benchmark.model_deployment_registry import ModelDeployment
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
-from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
-from helm_longctx.judging.keys.oauth import ClientCredentials
 from helm_longctx.judging.keys.renewal import FixedKey, KeySource
-from helm_longctx.judging.keys.tokens import token_source
-from helm_longctx.models.apis.provider import helm_clients, providers
+from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
+from helm_longctx.models.apis.tokens import PAGE, find_tokens, variable
 from helm_longctx.redaction.text import register_secret
-
-_PAGE = page_address("judges#keys")
 
 FAMILIES = {
     "CLAUDE": r"claude|\banthropic\b",
@@ -39,9 +34,6 @@ LIBRARIES = {
     "TogetherCompletionClient": "TOGETHER",
 }
 """HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
-
-TOKEN_URL = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
-"""Addresses to which a client secret may be sent: encrypted, or on this machine."""
 
 IN_FILE = "the key in HELM's credentials file"
 
@@ -80,7 +72,7 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
         or _first_in_environment([library] if library else [])
     )
     if found is None and needed:
-        raise _missing_key_error(deployment, list(dict.fromkeys([*prefixes, *([library] if library else [])])))
+        raise missing_key_error(deployment)
     return found
 
 
@@ -90,7 +82,7 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     Return None if the client takes no key, or has one of its own.
     """
     spec = deployment.client_spec
-    if "api_key_env" in spec.args:  # of our clients, which read the variable
+    if "api_key_env" in spec.args or "token_env" in spec.args:  # of our clients, which read the variables
         return None
     if "api_key" in spec.args:
         register_secret(str(spec.args["api_key"]))
@@ -135,32 +127,11 @@ def _host_prefix(deployment: ModelDeployment) -> str:
 
 def _first_in_environment(prefixes: list[str]) -> FoundKey | None:
     for prefix in prefixes:
-        if client := _oauth(prefix):
-            return FoundKey(f"{prefix}_CLIENT_ID", token_source(client))
+        if tokens := find_tokens(prefix):
+            return FoundKey(f"{prefix}_CLIENT_ID", tokens)
         if key := variable(f"{prefix}_API_KEY"):
             return FoundKey(f"{prefix}_API_KEY", FixedKey(key))
     return None
-
-
-def _oauth(prefix: str) -> ClientCredentials | None:
-    names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
-    missing = [name for name in names if not variable(name)]
-    # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
-    intended = any(map(variable, names)) if prefix.endswith("_JUDGE") else bool(variable(names[2]))
-    if not intended:
-        return None
-    if missing:
-        present = [name for name in names if name not in missing]
-        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({_PAGE})")
-    client_id, client_secret, token_url = map(variable, names)
-    if not TOKEN_URL.match(token_url):
-        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see {_PAGE}")
-    return ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
-
-
-def variable(name: str) -> str:
-    """Return the value of an environment variable without surrounding spaces; empty if it is not set."""
-    return os.environ.get(name, "").strip()
 
 
 def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
@@ -170,10 +141,25 @@ def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any])
     return FoundKey(IN_FILE, FixedKey(key)) if key else None
 
 
-def _missing_key_error(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
+def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bool:
+    """Whether a deployment's client could have a key, and none is set. A server can need one that its client does not.
+
+    Raises:
+        InputError: see `find_key`.
+    """
+    if _needs(deployment) is None or find_key(deployment, credentials) is not None:
+        return False
+    provider = client_provider(deployment.client_spec.class_name)
+    return not (provider and provider.client.takes_tokens and find_tokens(provider.key_prefix))
+
+
+def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
+    """Return the error for a judge that needs a key and has none. It names the variables that can have the key."""
+    library = (_needs(deployment) or (None, False))[0]
+    prefixes = list(dict.fromkeys(filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library])))
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
         f"judge={deployment.name} needs a key, but none is set; set {keys},"
         f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
-        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see {_PAGE}"
+        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see {PAGE}"
     )

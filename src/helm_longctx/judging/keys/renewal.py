@@ -12,7 +12,7 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
-from helm_longctx.judging.keys.oauth import TokenError
+from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.redaction.text import redact, register_secret
 
 

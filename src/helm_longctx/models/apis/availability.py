@@ -17,6 +17,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.attempt import try_once
 from helm_longctx.models.apis.listing import ListedModel, get_model, list_models, nearest
+from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
 
@@ -81,7 +82,9 @@ def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
         # Only 401 means that the key is wrong. Some servers answer 403 or 404 because they have no models route.
         kind = Failure.BAD_KEY if status == 401 else Failure.UNKNOWN
         # Without a status there was no response.
-        if status is None and not isinstance(error, ValueError | InputError):
+        if isinstance(error, TokenError):
+            kind = error.kind
+        elif status is None and not isinstance(error, ValueError | InputError):
             kind = Failure.UNREACHABLE
         # The cause of a connection error says more than the error.
         cause = error if isinstance(error, InputError) else error.__cause__ or error

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -17,7 +17,7 @@ from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
-from helm_longctx.environment import request_timeout, require_modules
+from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
 from helm_longctx.models.apis.bodies import digest_prompt, parameters_of, read_reply, serialize, without_prompt
@@ -28,6 +28,7 @@ from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
 from helm_longctx.models.apis.replies import TimedEvents
+from helm_longctx.models.apis.tokens import SAFE_ADDRESS, TokenSource, find_tokens
 from helm_longctx.models.apis.usage import Measures, usage_of, with_measures, with_model, with_sent
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.logs import warn_once
@@ -36,8 +37,10 @@ from helm_longctx.redaction.text import redact, register_secret
 if TYPE_CHECKING:
     from helm_longctx.models.apis.provider import Provider
 
-NO_KEY = "EMPTY"
-"""The key that is sent to a `base_url` without a key. The packages would otherwise send the key for the provider."""
+NO_KEY = "helm-longctx has no key"
+"""The key that the packages get for a `base_url` without a key, which they need. No request carries it."""
+
+KEY_HEADERS = ("Authorization", "X-Api-Key")
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
@@ -62,6 +65,8 @@ class Settings:
         stream: whether all answers are streamed. If a server can only stream answers, they are always streamed.
         requests_per_minute, tokens_per_minute: limits for all threads that send to the same address and model.
         api_key_env: name of the environment variable with the key.
+        token_env: start of the names of the variables `…_CLIENT_ID`, `…_CLIENT_SECRET` and `…_TOKEN_URL`, whose tokens
+            are sent instead of a key.
         timeout: seconds to wait for data of the server; None for `HELM_LONGCTX_TIMEOUT`.
 
     Raises:
@@ -77,6 +82,7 @@ class Settings:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     api_key_env: str | None = None
+    token_env: str | None = None
     timeout: float | None = None
 
     def __post_init__(self) -> None:
@@ -106,7 +112,8 @@ class ProviderClient(CachingClient):
 
     Args:
         cache_config: HELM's configuration of the request cache.
-        api_key: the key; None for the variable that the package reads, or for no key if there is a `base_url`.
+        api_key: the key; None for a token of the client in `…_CLIENT_ID`, the variable that the package reads, or, if
+            there is a `base_url`, no key.
         base_url: the address; None for the provider's own.
         settings: see `Settings`.
 
@@ -123,6 +130,9 @@ class ProviderClient(CachingClient):
     provider: ClassVar[Provider]
     """The record of the provider, which sets this attribute."""
 
+    takes_tokens: ClassVar[bool] = False
+    """Whether the key is a bearer token, so that it can be one of OAuth 2.0."""
+
     caches_prompts: ClassVar[bool] = True
     """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
 
@@ -136,6 +146,8 @@ class ProviderClient(CachingClient):
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
         self._local, self._certificates = local(), ssl_context(self._http)
+        self._tokens: TokenSource | None = None
+        self._useless: str | None = None
         self.client = self._make_library(
             http_client=self._make_http_client(),
             api_key=self._find_key(api_key, base_url),
@@ -250,8 +262,9 @@ class ProviderClient(CachingClient):
             except Exception as error:
                 if (seconds := retry_after(error)) is not None:
                     rate.pause(seconds)
-                if not self.parameters.learn(error, sent):
+                if not (self.parameters.learn(error, sent) or self._renew_token(error, self._thread_library().api_key)):
                     raise
+        self._useless = None
         result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
             free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
@@ -311,7 +324,8 @@ class ProviderClient(CachingClient):
         return http_library(self._package.DefaultHttpxClient)
 
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth())
+        hooks = {"request": [_remove_placeholder]}
+        client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth(), event_hooks=hooks)
         return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
 
     def _make_auth(self) -> Any:
@@ -335,9 +349,16 @@ class ProviderClient(CachingClient):
         provider = self.provider
         return None if provider.reads_environment else os.environ.get(provider.environment[0]) or provider.address
 
-    def _find_key(self, api_key: str | None, base_url: str | None) -> str | None:
-        """Return the key; None if the package is to read it. The variable's key is for no other address."""
+    def _find_key(self, api_key: str | None, base_url: str | None) -> str | Callable[[], str] | None:
+        """Return the key, or what returns the current token; None if the package is to read the key.
+
+        The variable's key is for no other address.
+        """
         key, provider, name = api_key, self.provider, self.settings.api_key_env
+        if self.settings.token_env or (self.takes_tokens and not (key or name)):
+            self._tokens = self._find_tokens(base_url)
+        if self._tokens:
+            return self._tokens.current
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
         if name is not None:
@@ -349,6 +370,36 @@ class ProviderClient(CachingClient):
         if key:
             register_secret(key)
         return key or (NO_KEY if base_url else None)
+
+    def _find_tokens(self, base_url: str | None) -> TokenSource | None:
+        wanted = self.settings.token_env
+        prefix = wanted or self.provider.key_prefix
+        tokens = find_tokens(prefix)
+        if wanted and not (tokens and self.takes_tokens):
+            what = (
+                "are not set" if self.takes_tokens else f"cannot be used: {type(self).__name__} sends no bearer token"
+            )
+            raise InputError(f"token_env={wanted!r}: {prefix}_CLIENT_ID, _CLIENT_SECRET and _TOKEN_URL {what}")
+        if tokens and base_url and not wanted and not SAFE_ADDRESS.match(base_url):
+            where = "is only sent over https or to this machine, unless token_env names its variables"
+            warn_once(f"{base_url} gets no token of {prefix}_CLIENT_ID, because a token {where}")
+            return None
+        if tokens:
+            require("judges", f"{prefix}_CLIENT_ID")
+        return tokens
+
+    def _renew_token(self, error: Exception, refused: str) -> bool:
+        """Request another token if the server refused one. A new token that is refused, too, is not renewed."""
+        if self._tokens is None or getattr(error, "status_code", None) != 401 or refused == self._useless:
+            return False
+        self._useless = self._tokens.renew(refused)
+        return self._useless != refused
+
+
+def _remove_placeholder(request: Any) -> None:
+    for name in KEY_HEADERS:
+        if request.headers.get(name, "").endswith(NO_KEY):
+            del request.headers[name]
 
 
 def turns(request: Request) -> list[dict[str, Any]]:

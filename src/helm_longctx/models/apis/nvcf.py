@@ -65,6 +65,7 @@ class FunctionCalls:
             response = yield self._question(request, identifier)
 
     def _question(self, request: Any, identifier: str) -> Any:
-        headers = {name: request.headers[name] for name in ("Authorization", "NVCF-POLL-SECONDS")}
+        names = ("Authorization", "NVCF-POLL-SECONDS")
+        headers = {name: request.headers[name] for name in names if name in request.headers}
         address = self._status + quote(identifier, safe="")
         return self._http.Request("GET", address, headers=headers, extensions=request.extensions)

@@ -16,10 +16,15 @@ from helm_longctx.models.apis.availability import Availability, ask_model, list_
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.listing import ListedModel, nearest
 from helm_longctx.models.apis.provider import Provider, find_provider, providers
+from helm_longctx.models.apis.tokens import find_tokens
 from helm_longctx.redaction.text import redact
 
 Route = str
 """A form of requests, such as `chat`: a key of `Provider.routes`."""
+
+
+class KeyRefusedError(InputError):
+    """A server refuses the key, or needs one."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,9 @@ class Endpoint:
         source: hub name or folder of the weights; None if the server does not say it.
         refused: parameters of HELM's requests that the server refuses, each with what is sent instead.
         api_key_env: name of the environment variable with the key.
+        token_env: start of the names of the variables of an OAuth client.
         nvcf: whether the address is a function in NVIDIA Cloud Functions.
+        key: the key, instead of the one in the variable.
     """
 
     url: str
@@ -46,8 +53,10 @@ class Endpoint:
     source: str | None = None
     refused: tuple[str, ...] = ()
     api_key_env: str | None = None
+    token_env: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     nvcf: bool = False
+    key: str | None = field(default=None, repr=False)
 
     @property
     def provider(self) -> Provider:
@@ -58,7 +67,8 @@ class Endpoint:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
         form = {"form": "both" if len(self.routes) > 1 else self.routes[0]} if has_forms else {}
-        key = {"api_key_env": self.api_key_env} if self.api_key_env else {}
+        names = {"api_key_env": self.api_key_env, "token_env": self.token_env}
+        key = {name: value for name, value in names.items() if value}
         headers = {"headers": dict(self.headers)} if self.headers else {}
         nvcf = {"nvcf": True} if self.nvcf else {}
         arguments = {"base_url": self.url, "model": self.model, **form, **key, **headers, **nvcf}
@@ -73,8 +83,10 @@ def probe(
     api: str = "openai",
     kind: str | None = None,
     api_key_env: str | None = None,
+    token_env: str | None = None,
     headers: Mapping[str, str] | None = None,
     nvcf: bool = False,
+    key: str | None = None,
 ) -> Endpoint:
     """Ask a server for its models, and send one tiny request for each style of prompts.
 
@@ -85,14 +97,17 @@ def probe(
         kind: the forms to use (`Provider.forms`); None for all that the server answers.
         api: the protocol, by the name of a provider.
         api_key_env: name of the environment variable with the key; None to send no key.
+        token_env: start of the names of the variables of an OAuth client.
         nvcf: whether the address is a function in NVIDIA Cloud Functions.
+        key: the key, instead of the one in the variable. It is not stored.
 
     Raises:
-        InputError: the server cannot be reached, refuses the key, does not have the model, or answers no such style.
+        KeyRefusedError: the server refuses the key, or needs one.
+        InputError: the server cannot be reached, does not have the model, or answers no such style.
     """
     provider = _check(api, kind)
-    access: dict[str, Any] = {"api_key_env": api_key_env, "headers": headers or {}, "nvcf": nvcf}
-    endpoint = Endpoint(base_url(url, api), api, model or "", tuple(provider.routes), **access)
+    access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf, "key": key}
+    endpoint = Endpoint(base_url(url, api), api, model or "", tuple(provider.routes), headers=headers or {}, **access)
     models = _list_models(endpoint)
     choice = _choose(endpoint, name, models)
     endpoint = replace(endpoint, model=choice.name, context=choice.context, source=choice.source)
@@ -135,7 +150,7 @@ def _remove_route(path: str) -> str:
 
 def make_client(endpoint: Endpoint) -> ProviderClient:
     """Return the client that runs use for an endpoint, without a request cache."""
-    return endpoint.provider.client(BlackHoleCacheConfig(), **endpoint.client_spec()["args"])
+    return endpoint.provider.client(BlackHoleCacheConfig(), endpoint.key, **endpoint.client_spec()["args"])
 
 
 def _check(api: str, kind: str | None) -> Provider:
@@ -149,7 +164,7 @@ def _list_models(endpoint: Endpoint) -> list[ListedModel]:
     """Return the server's models; an empty list if the server does not list them."""
     models, state = list_available(make_client(endpoint))
     if state.failure is Failure.BAD_KEY:
-        raise _key_error(endpoint)
+        raise _key_error(endpoint, state.reason)
     if state.failure is Failure.UNREACHABLE:
         raise InputError(f"{endpoint.url} cannot be reached: {state.reason}")
     return models
@@ -209,7 +224,7 @@ def _select_routes(
 def _no_answer(endpoint: Endpoint, results: list[Availability], models: list[ListedModel]) -> InputError:
     kinds = [result.failure for result in results]
     if Failure.BAD_KEY in kinds:
-        return _key_error(endpoint)
+        return _key_error(endpoint, results[kinds.index(Failure.BAD_KEY)].reason)
     # Servers answer a request to an unknown model in many ways, so a model that is not listed counts as unknown.
     names = [each.name for each in models]
     if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
@@ -219,10 +234,13 @@ def _no_answer(endpoint: Endpoint, results: list[Availability], models: list[Lis
     return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {results[0].reason}")
 
 
-def _key_error(endpoint: Endpoint) -> InputError:
+def _key_error(endpoint: Endpoint, reason: str) -> KeyRefusedError:
     if endpoint.api_key_env:
-        return InputError(f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable")
-    return InputError(
+        return KeyRefusedError(f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable")
+    prefix = endpoint.token_env or endpoint.provider.key_prefix
+    if endpoint.provider.client.takes_tokens and find_tokens(prefix):
+        return KeyRefusedError(f"{endpoint.url} cannot be used with {prefix}_CLIENT_ID: {reason}")
+    return KeyRefusedError(
         f"api_key_env is missing, and {endpoint.url} needs a key; give the name of the environment variable that"
         " holds the key"
     )

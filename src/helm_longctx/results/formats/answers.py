@@ -100,10 +100,15 @@ def _output(entry: str, answer: Answer) -> Output:
     )
     prefix, notes = record.pop("answer_prefix", ""), record.pop("notes", {})
     references = record.pop("references", None)
+    if references is None:
+        # A sample that a program did not reach has no references.
+        references = (
+            [] if answer.text is None and not fields.keys() & {*_REFERENCES} else _references(fields, answer.place)
+        )
     return replace(
         answer.output,
         prediction=None if answer.text is None else f"{prefix}{answer.text}",
-        references=_references(fields, answer.place) if references is None else references,
+        references=references,
         record=record,
         notes=notes,
     )
@@ -115,7 +120,13 @@ def _references(fields: Mapping[str, Any], place: str) -> list[str]:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # a text that starts with a bracket
             value = ast.literal_eval(value)  # some programs write lists in Python's notation
     references = [value] if isinstance(value, str) else value
-    if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
+    # An empty accepted answer is in every text, so each prediction would be right.
+    if not (
+        isinstance(references, list)
+        and references
+        and all(isinstance(each, str) and each.strip() for each in references)
+    ):
         allowed = ", ".join(_REFERENCES)
-        raise InputError(f"{place}: the accepted answers must be texts in one of {allowed}; found {shorten(value)}")
+        about = f"the accepted answers must be texts that are not empty, in one of {allowed}"
+        raise InputError(f"{place}: {about}; found {shorten(value)}")
     return references

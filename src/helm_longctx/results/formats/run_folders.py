@@ -195,7 +195,8 @@ def _result(output: ForeignOutput) -> RequestResult:
     if output.prediction is None:
         error = output.error or "the file has no answer"
         return RequestResult(success=False, embedding=[], completions=[], cached=False, error=error)
-    completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[])]
+    reason = {"reason": output.finish_reason} if output.finish_reason else None
+    completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)]
     return RequestResult(success=True, embedding=[], completions=completions, cached=False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from helm_longctx.results.boards import Board, label, own_boards, percent
+from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, percent, score_key
 from helm_longctx.results.comparability import MARK, describe
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
@@ -139,12 +139,30 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
         for model in board.own_models:
             if text := _notes(_columns(board, model)):
                 yield f"{MARK} Not comparable: {board.title}, {model}: {text}"
+        yield from _judge_notes(board)
         yield from _cut_notes(board)
         yield from _errata_notes(board)
         rows = (each for _, results in board.runs for each in results)
         generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
     if generated:
         yield f"Generated data, not official files: {', '.join(generated)}"
+
+
+def _judge_notes(board: Board) -> Iterator[str]:
+    """Yield a line for each score that several judges gave, because a table has only one of them."""
+    found: dict[ScoreKey, list[Result]] = defaultdict(list)
+    for result in (*board.tasks, *board.categories):
+        # A mean of a single task repeats it.
+        if result.has_score and result.judges and len(result.parts) != 1:
+            found[score_key(result)].append(result)
+    for key, results in found.items():
+        if len(results) > 1:
+            shown = board.scores.get(key)
+            scores = [
+                f"{score_text(each)} by {' and '.join(sorted(each.judges))}{' (in the table)' if each is shown else ''}"
+                for each in results
+            ]
+            yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
 
 
 def _cut_notes(board: Board) -> Iterator[str]:

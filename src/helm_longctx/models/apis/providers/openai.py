@@ -70,6 +70,8 @@ class OpenAIClient(ProviderClient):
         InputError: `form` is invalid, `base_url` is not the address of a function, or see `ProviderClient`.
     """
 
+    takes_tokens = True
+
     def __init__(
         self,
         cache_config: CacheConfig,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import io
+import logging
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm_longctx.environment import max_reply
-from helm_longctx.failures import FailureError
+from helm_longctx.environment import max_reply, number_setting
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
 
 if TYPE_CHECKING:
     from requests import Response
 
-TIMEOUT = 30
-"""Seconds to wait for a response of the token server."""
+TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TOKEN_TIMEOUT", 60.0
+"""Environment variable: seconds to wait for a response of the token server."""
 
 _PIECE = 1 << 14
 """Bytes of a response that are decoded at once."""
@@ -26,20 +27,24 @@ _PIECE = 1 << 14
 LEEWAY = 60
 """Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
 
-ATTEMPTS = 4
-"""Attempts to get a token while the server cannot be reached or reports an internal error."""
+ATTEMPTS, FIRST_WAIT = 4, 0.5
+"""Attempts to get a token while the server cannot be reached or reports an internal error, and seconds before the
+second one. The wait doubles with each further attempt."""
+
+_log = logging.getLogger(__name__)
 
 
-class TokenError(RuntimeError):
+class TokenError(FailureError):
     """A token could not be obtained. The message names the server and the reason.
 
     Attributes:
         refused: whether the server refused the request, so that a retry is useless.
+        late: whether the server did not answer in time.
     """
 
-    def __init__(self, message: str, refused: bool):
-        super().__init__(redact(message))
-        self.refused = refused
+    def __init__(self, message: str, refused: bool, late: bool = False):
+        super().__init__(Failure.BAD_KEY if refused else Failure.TEMPORARY, redact(message))
+        self.refused, self.late = refused, late
 
 
 @dataclass(frozen=True)
@@ -74,15 +79,24 @@ def request_token(client: ClientCredentials) -> Token:
     """Request a token, with the secret in the header as RFC 6749 recommends, or in the body if the server refuses that.
 
     Raises:
-        TokenError: the server refused, or could not be reached in several attempts.
+        InputError: the setting of the time limit has a wrong value.
+        TokenError: the server refused, did not answer in time, or could not be reached in several attempts.
     """
-    try:
-        return _fetch_token(client, "client_secret_basic")
-    except TokenError as error:
-        if not error.refused:
-            raise
-    # A refusal of the secret in the header and one of the client look alike, so a wrong secret is sent twice.
-    return _fetch_token(client, "client_secret_post")
+    method, wait, attempts = "client_secret_basic", FIRST_WAIT, ATTEMPTS
+    while True:
+        try:
+            return _fetch_token(client, method)
+        except TokenError as error:
+            if error.refused and method == "client_secret_basic":
+                # A refusal of the secret in the header looks like one of the client, so a wrong secret is sent twice.
+                method = "client_secret_post"
+                continue
+            attempts -= 1
+            if error.refused or error.late or not attempts:
+                raise
+            _log.warning("%s; it is asked again in %g seconds", error, wait)
+        time.sleep(wait)
+        wait *= 2
 
 
 def _fetch_token(client: ClientCredentials, method: str) -> Token:
@@ -92,17 +106,18 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
 
     # The time is taken before the request: the server counts the lifetime from the moment at which it makes the token,
     # not from its arrival.
-    started = time.time()
+    started, seconds = time.time(), number_setting(TIMEOUT, DEFAULT_TIMEOUT)
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
-        _retry_on_faults(session)
         session.register_compliance_hook("access_token_response", partial(_read_answer, client))
         try:
             # Redirects are not followed: they could send the secret to another server.
             answer = session.fetch_token(
-                client.token_url, grant_type="client_credentials", timeout=TIMEOUT, allow_redirects=False, stream=True
+                client.token_url, grant_type="client_credentials", timeout=seconds, allow_redirects=False, stream=True
             )
             return _token_of(client, answer if isinstance(answer, dict) else {}, started)
+        except TokenError:
+            raise
         except FailureError as error:
             raise _failure(client, str(error), refused=True) from None
         except AuthlibBaseError as error:
@@ -113,6 +128,8 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             raise _failure(client, f"status {status}", refused=status < 500 and status != 429) from None
         except (ValueError, TypeError, OverflowError):  # no JSON, or `expires_in` is not a number
             raise _failure(client, "its response is not a token", refused=False) from None
+        except requests.Timeout:
+            raise _late(client, seconds) from None
         except requests.RequestException as error:
             raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
 
@@ -128,11 +145,14 @@ def _read_answer(client: ClientCredentials, response: Response) -> Response:
 
     if response.is_redirect:
         check_origin(client.token_url, urljoin(client.token_url, response.headers["Location"]))
-    content, end = bytearray(), time.monotonic() + TIMEOUT
+    seconds = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+    content, end = bytearray(), time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):
         content += piece
-        if len(content) > max_reply() or time.monotonic() > end:
-            raise _failure(client, "its response is too large or too slow", refused=False)
+        if len(content) > max_reply():
+            raise _failure(client, "its response is too large", refused=False)
+        if time.monotonic() > end:
+            raise _late(client, seconds)
     whole = requests.Response()
     whole.url, whole.status_code, whole.raw = response.url, response.status_code, io.BytesIO(content)
     return whole
@@ -147,22 +167,9 @@ def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float)
     return Token(value, started + seconds - min(LEEWAY, seconds / 5))
 
 
-def _retry_on_faults(session: Any) -> None:
-    from requests.adapters import HTTPAdapter
-    from urllib3.util import Retry
-
-    retry = Retry(
-        ATTEMPTS - 1,
-        backoff_factor=0.5,
-        status_forcelist=(429, 500, 502, 503, 504),
-        # urllib3 repeats no POST by default. Requesting a token twice does no harm.
-        allowed_methods=("POST",),
-        respect_retry_after_header=False,  # it can ask for hours
-        # The last response is returned then, so that its status can be named.
-        raise_on_status=False,
-    )
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, HTTPAdapter(max_retries=retry))
+def _late(client: ClientCredentials, seconds: float) -> TokenError:
+    about = f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
+    return TokenError(f"{about}; {TIMEOUT} sets the limit", refused=False, late=True)
 
 
 def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
