@@ -27,7 +27,7 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, percent, read_suite
+from helm_longctx.results.boards import Board, percent, range_text, read_suite
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.leaderboard.printing import score_tables
 from helm_longctx.results.leaderboard.suite import report_path, suite_path
@@ -207,7 +207,7 @@ def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]
     if score is None:
         return NO_SCORE, ""
     interval, mark = score.interval, f" {MARK}" if score.caveats else ""
-    return f"{percent(interval.mean)}{mark}", f"{percent(interval.low)}–{percent(interval.high)}"
+    return f"{percent(interval.mean)}{mark}", range_text(interval.low, interval.high)
 
 
 def _call(arguments: list[str], log: Path) -> None:

@@ -14,10 +14,10 @@ from urllib.parse import quote
 import numpy as np
 
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import Board, label, range_text, show_model, signed_percent
 from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import Result
+from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,
     Decision,
@@ -27,7 +27,7 @@ from helm_longctx.results.statistics.comparison import (
     holm,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
-from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,
@@ -45,13 +45,29 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
 
 
 Differences = Mapping[tuple[str, str], Decision]
-"""Whether models differ, for each pair in both directions. The effect is the score of the first minus the second."""
+"""Whether models differ, for each pair that was compared in both directions. The effect is the score of the first minus
+the second."""
 
 
 def decide_both_ways(comparisons: Mapping[tuple[str, str], Comparison]) -> Differences:
-    """Decide which models differ, with p-values that are adjusted for all pairs, each of which is compared once."""
-    decisions = decide_differences(comparisons)
+    """Decide which models differ, with p-values that are adjusted within the family of each pair.
+
+    Own models with each other are one family, and own models with published ones are the other. Published models are
+    not compared with each other: nobody asks about them here, and they would make the own p-values larger.
+
+    Args:
+        comparisons: each pair once.
+    """
+    decisions: dict[tuple[str, str], Decision] = {}
+    for published in (0, 1):
+        decisions |= decide_differences(
+            {pair: found for pair, found in comparisons.items() if _count_published(*pair) == published}
+        )
     return decisions | {(other, one): _reverse(decision) for (one, other), decision in decisions.items()}
+
+
+def _count_published(*models: str) -> int:
+    return sum(model.startswith(PUBLISHED) for model in models)
 
 
 def _reverse(decision: Decision) -> Decision:
@@ -61,33 +77,82 @@ def _reverse(decision: Decision) -> Decision:
 
 
 def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str, Rank]:
-    """Return the rank of each model, with the ranks that the differences leave open."""
+    """Return the rank of each model, with the ranks that the differences leave open.
+
+    Published models are not compared with each other, so the ranges of their ranks say nothing.
+    """
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
     return rank_ranges(scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences})
 
 
+def describe_best(best: str, others: Iterable[str], differences: Differences) -> str:
+    """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
+    decisions = {other: differences[best, other] for other in others}
+    if tied := [show_model(other) for other, decision in decisions.items() if not decision.is_different]:
+        rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
+        return f"Statistical tie with {', '.join(tied[:4])}{rest}."
+    largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
+    return f"It is better than all others (adjusted {p_text(largest)})." if decisions else ""
+
+
+def describe_pair(one: str, other: str, decision: Decision) -> str:
+    """Say which of two models is better, as in `a is better than b (+3.0, +1.0 to +5.0; adjusted p = 0.012)`."""
+    effect = decision.comparison.effect
+    is_higher = "better than" if effect.mean > 0 else "worse than"
+    outcome = is_higher if decision.is_different else "in a statistical tie with"
+    difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
+    return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_text(decision.adjusted)})"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value in words."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
 @cache
 def find_differences(board: Board, part: str, length: int | None) -> Differences:
-    """Compare every two of the models with a score of a part. The floors are not compared."""
-    comparisons = {}
-    for one, other in combinations(board.ranking(length, part), 2):
-        pair = one.model, other.model
-        # A published score has no instances to pair.
-        is_own = not (one.is_published or other.is_published)
-        found = _compare_instances(board, part, length, *pair) if is_own else None
-        comparisons[pair] = found or compare_intervals(one.interval, other.interval)
-    return decide_both_ways(comparisons)
+    """Compare the models with a score of a part, each pair on the tasks that both have. The floors are not compared.
+
+    Two published models are not compared, and neither are models without a common task.
+    """
+    scores = [*board.ranking(length, part), *board.unranked(length, part)]
+    found = {(one.model, other.model): _compare(board, one, other) for one, other in combinations(scores, 2)}
+    return decide_both_ways({pair: comparison for pair, comparison in found.items() if comparison})
 
 
-def _compare_instances(board: Board, part: str, length: int | None, one: str, other: str) -> Comparison | None:
-    """Test two models on the instances of a part that both have; None if they share none of a task."""
-    tasks = board.tasks_of(part, length)
-    found = {task: _pair(board.score(one, task, length), board.score(other, task, length)) for task in tasks}
-    # If a task is missing, the weighted mean would be over other tasks than the score.
-    if not tasks or not all(pair[2] for pair in found.values()):
+def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
+    """Compare two scores of a part on the tasks that are in both; None if there are none."""
+    if one.is_published and other.is_published:
         return None
-    weights = task_weights(board, tasks, length, part)
+    shared = board.tasks_behind(one) & board.tasks_behind(other)
+    tasks = [task for task in board.tasks_of(one.part, one.length) if task in shared]
+    # A published score has no instances to pair.
+    is_own = not (one.is_published or other.is_published)
+    if tasks and is_own and (found := _compare_instances(board, one, other, tasks)):
+        return found
+    ends = [_mean_over(board, each, tasks) for each in (one, other)]
+    return compare_intervals(*ends) if all(ends) else None  # type: ignore[arg-type]
+
+
+def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | None:
+    """Return a score over some of its tasks; None if there are none, or if only its mean over all is known."""
+    if board.tasks_behind(score) == frozenset(tasks):
+        return score.interval
+    found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
+    if not tasks or len(found) < len(tasks):
+        return None
+    return mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
+
+
+def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+    """Test two models on the instances of tasks that both have; None if they share none of a task."""
+    length = one.length
+    found = {task: _pair(*(board.score(each.model, task, length) for each in (one, other))) for task in tasks}
+    # If a task is missing, the weighted mean would be over other tasks than the score.
+    if not all(pair[2] for pair in found.values()):
+        return None
+    weights = task_weights(board, tasks, length, one.part)
     return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()])
 
 

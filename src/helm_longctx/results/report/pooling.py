@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, show_model
+from helm_longctx.results.boards import Board, range_text, show_model
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.pooling import PooledRanking, pool_boards
 from helm_longctx.results.report.cells import interval_row, number_cell, rank_cell
@@ -57,7 +57,11 @@ def _agreement_text(agreement: Correlation) -> str:
     """Say how far the ranking agrees with that by means."""
     if math.isnan(agreement.rho):
         return "A rank correlation with the means needs three models."
-    ends = "" if math.isnan(agreement.low) else f" (95 % interval {agreement.low:.2f} to {agreement.high:.2f})"
+    ends = (
+        ""
+        if math.isnan(agreement.low)
+        else f" (95 % interval {range_text(agreement.low, agreement.high, '{:.2f}'.format)})"
+    )
     return (
         f"Spearman's rank correlation with the means over tasks and lengths is {agreement.rho:.2f}{ends}, over"
         f" {agreement.n} models."
@@ -105,7 +109,7 @@ def _row(found: PooledRanking, model: str, by_mean: int) -> list[Cell]:
     return [
         rank_cell(found.pooling.ranks[model]),
         Cell(show_model(model), tag="own"),
-        Cell(f"{strength.mean:+.2f}", strength.mean, f"{strength.low:+.2f} to {strength.high:+.2f}"),
+        Cell(f"{strength.mean:+.2f}", strength.mean, range_text(strength.low, strength.high, "{:+.2f}".format)),
         number_cell(_chance(strength).mean),
         Cell(f"{strength.n:,}", strength.n),
         number_cell(found.means[model], lacking=lacking),

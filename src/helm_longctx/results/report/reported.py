@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from helm_longctx.results.boards import Board, percent, show_model
+from helm_longctx.results.boards import Board, percent, range_text, show_model
 from helm_longctx.results.comparability import MARK
-from helm_longctx.results.report.cells import interval_text
 from helm_longctx.results.report.document import Cell, Column, Section, Table
 from helm_longctx.results.reproduction import Measurement, measure, published_interval
 from helm_longctx.tasks.protocols import Protocol, Reported
@@ -60,7 +59,13 @@ def _own_cell(found: Measurement | None) -> Cell:
         return Cell("")
     text = percent(found.interval.mean) + (f" {MARK}" if found.reasons else "")
     tag = "lacking" if found.reasons else ""
-    return Cell(text, found.interval.mean, interval_text(found.interval), "; ".join(found.reasons), tag=tag)
+    return Cell(
+        text,
+        found.interval.mean,
+        range_text(found.interval.low, found.interval.high) or "unknown",
+        "; ".join(found.reasons),
+        tag=tag,
+    )
 
 
 def _published_cell(row: Reported | None, protocol: Protocol) -> Cell:
@@ -68,4 +73,4 @@ def _published_cell(row: Reported | None, protocol: Protocol) -> Cell:
         return Cell("")
     note = f"{row.source.title}, {row.source.date}. Confidence: {row.confidence}. {row.source.settings}".strip()
     interval = published_interval(row, protocol)
-    return Cell(f"{row.value:g}", interval.mean, interval_text(interval), note)
+    return Cell(f"{row.value:g}", interval.mean, range_text(interval.low, interval.high) or "unknown", note)
