@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from helm_longctx.cli.demo_questions import write_questions
-from helm_longctx.cli.shared import LocalPath, OutputPath, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, find_width, print_table
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
@@ -140,7 +140,7 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_table(next(score_tables(board for board in boards if task in board.benchmark.entries)))
+    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -63,7 +63,11 @@ def decide_both_ways(comparisons: Mapping[tuple[str, str], Comparison]) -> Diffe
         decisions |= decide_differences(
             {pair: found for pair, found in comparisons.items() if _count_published(*pair) == published}
         )
-    return decisions | {(other, one): _reverse(decision) for (one, other), decision in decisions.items()}
+    return _add_reverses(decisions)
+
+
+def _add_reverses(decisions: Differences) -> Differences:
+    return {**decisions, **{(other, one): _reverse(decision) for (one, other), decision in decisions.items()}}
 
 
 def _count_published(*models: str) -> int:
@@ -91,7 +95,8 @@ def describe_best(best: str, others: Iterable[str], differences: Differences) ->
     decisions = {other: differences[best, other] for other in others}
     if tied := [show_model(other) for other, decision in decisions.items() if not decision.is_different]:
         rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
-        return f"Statistical tie with {', '.join(tied[:4])}{rest}."
+        worse = f" It is better than {len(decisions) - len(tied)} of the models." if len(tied) < len(decisions) else ""
+        return f"Statistical tie with {', '.join(tied[:4])}{rest}.{worse}"
     largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
     return f"It is better than all others (adjusted {p_text(largest)})." if decisions else ""
 
@@ -103,6 +108,14 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     outcome = is_higher if decision.is_different else "in a statistical tie with"
     difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
     return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_text(decision.adjusted)})"
+
+
+def _describe_all(best: str, models: Sequence[str], differences: Differences) -> str:
+    """Say whether the model with the highest mean is better than the others."""
+    others = [model for model in models if model != best]
+    if len(others) == 1:
+        return f"{describe_pair(best, others[0], differences[best, others[0]])}."
+    return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
 
 
 def p_text(p_value: float) -> str:
@@ -213,7 +226,8 @@ class Pairing:
         by: `all`, `task`, `length` or `depth`.
         part: the task, the length's label, or the depth in percent.
         comparison: the comparison, with the weights of the overall score.
-        adjusted: the p-value that is adjusted by Holm's method over all pairs and parts with the same `by`.
+        adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
+            and otherwise over all pairs and parts with the same `by`.
     """
 
     one: str
@@ -224,11 +238,26 @@ class Pairing:
     adjusted: float
 
     @property
+    def decision(self) -> Decision:
+        """Whether the models differ."""
+        return Decision(self.comparison, self.adjusted)
+
+    @property
     def better(self) -> str:
         """The better model; empty if they are tied."""
-        if not Decision(self.comparison, self.adjusted).is_different:
+        if not self.decision.is_different:
             return ""
         return self.one if self.comparison.effect.mean > 0 else self.other
+
+
+class _PartOfPair(NamedTuple):
+    """The fields of a `Pairing` before its p-value is adjusted."""
+
+    one: str
+    other: str
+    by: str
+    part: str
+    comparison: Comparison
 
 
 @dataclass(frozen=True)
@@ -300,13 +329,16 @@ class Table:
                     f"{list_choices(model, known) or 'no run of the suite has instances'}"
                 )
         self.models = tuple(models)
+        self._suite, self._length = boards, length
         cells = [cell for board in boards for cell in _find_cells(board, models) if length in (None, cell.length)]
         if not cells:
             raise InputError(f"compare: {', '.join(models)} have no scored instance in common; run the same tasks")
         weights = _weigh(cells)
+        self.boards = list(dict.fromkeys(cell.board for cell in cells))
         rows = [(cell, weights[place], name) for place, cell in enumerate(cells) for name in cell.instances]
         self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
         self.weights = [weight for _, weight, _ in rows]
+        self._weights = list(zip(cells, weights, strict=True))
         self._cells = [id(cell) for cell, _, _ in rows]
         self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
         self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
@@ -319,16 +351,19 @@ class Table:
         return list(dict.fromkeys(item.task for item, weight in rows if not weight))
 
     def pairings(self) -> list[Pairing]:
-        """Compare every two models on everything, and by task, length and depth."""
-        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
-        depths = self._split(self._depth)
-        parts = {
-            "all": self._split(lambda place: "" if self.weights[place] else None),
-            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
-            "length": {label(length): lengths[length] for length in sorted(lengths)},
-            "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
-        }
-        return [pairing for by, places in parts.items() for pairing in self._compare_parts(by, places)]
+        """Compare every two models on all instances that both answered, and by length, task and depth of these."""
+        pairs = combinations(self.models, 2)
+        tables = [self] if len(self.models) == 2 else [Table(self._suite, pair, self._length) for pair in pairs]
+        families: dict[tuple[str, ...], list[_PartOfPair]] = defaultdict(list)
+        for each in (part for table in tables for part in table._compare_parts()):
+            # Each length is a question of its own, as on the report's page of that length.
+            families[(each.by, each.part) if each.by in ("all", "length") else (each.by,)].append(each)
+        found = []
+        for family in families.values():
+            adjusted = holm([each.comparison.p_value for each in family])
+            found += [Pairing(*each, p_value) for each, p_value in zip(family, adjusted, strict=True)]
+        # The sort is stable, so that lengths and depths stay in their order.
+        return sorted(found, key=lambda each: ("all", "length", "task", "depth").index(each.by))
 
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
@@ -352,6 +387,23 @@ class Table:
             for place, model in enumerate(self.models)
         ]
         return sorted(standings, key=lambda standing: standing.rank.rank)
+
+    def describe(self, pairings: Iterable[Pairing], standings: Sequence[Standing]) -> Iterator[str]:
+        """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
+        parts: dict[str, dict[tuple[str, str], Decision]] = defaultdict(dict)
+        for each in pairings:
+            if each.by in ("all", "length"):
+                parts[each.part] |= {(each.one, each.other): each.decision}
+        for part, decisions in parts.items():
+            if not part or len(parts) > 2:
+                best = max(self.models, key=lambda model: self._score(model, part)) if part else standings[0].model
+                yield f"At {part} " * bool(part) + _describe_all(best, self.models, _add_reverses(decisions))
+
+    def _score(self, model: str, length: str) -> float:
+        """Return a model's score at a length over all instances that it answered, as the report has it."""
+        cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
+        scores = [(cell.board.score(model, cell.task, cell.length, cell.context), weight) for cell, weight in cells]
+        return sum(weight * score.interval.mean for score, weight in scores if score)
 
     def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn.
@@ -391,18 +443,20 @@ class Table:
                 parts[name].append(place)
         return parts
 
-    def _compare_parts(self, by: str, parts: Mapping[str, list[int]]) -> list[Pairing]:
-        """Return the comparisons by one criterion, with p-values that are adjusted for their number."""
-        found = [
-            (one, other, part, compare_parts(self.pair_scores(one, other, places)))
-            for part, places in parts.items()
-            for one, other in combinations(self.models, 2)
-        ]
-        adjusted = holm([comparison.p_value for *_, comparison in found])
-        return [
-            Pairing(one, other, by, part, comparison, p_value)
-            for (one, other, part, comparison), p_value in zip(found, adjusted, strict=True)
-        ]
+    def _compare_parts(self) -> Iterator[_PartOfPair]:
+        """Compare two models on everything, and by length, task and depth."""
+        one, other = self.models
+        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
+        depths = self._split(self._depth)
+        parts = {
+            "all": self._split(lambda place: "" if self.weights[place] else None),
+            "length": {label(length): lengths[length] for length in sorted(lengths)},
+            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
+            "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
+        }
+        for by, places_of in parts.items():
+            for part, places in places_of.items():
+                yield _PartOfPair(one, other, by, part, compare_parts(self.pair_scores(one, other, places)))
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.

@@ -153,7 +153,7 @@ def test_certainty_is_that_of_the_adjusted_comparisons(own: Board, board_of: Mak
     best, second, third = (each.model for each in own.ranking(16 * K))
     differences = find_differences(own, OVERALL, 16 * K)
     assert [differences[best, other].is_different for other in (second, third)] == [False, True]
-    assert answer.certainty == f"Statistical tie with {second}."
+    assert answer.certainty == f"Statistical tie with {second}. It is better than 1 of the models."
     assert not answer.is_sure
     board = board_of(["lv_eval:length=16k"], {"acme/one": 0.9, "acme/two": 0.1})
     answer, _ = blocks_of(leaderboard_sections(board)[0])

@@ -87,7 +87,9 @@ def _floor_answer(question: str, board: Board, ranking: Sequence[Result], floors
     )
     if ranking:
         first = ranking[0]
-        about += f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
+        about += (
+            f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
+        )
     return Answer(question, verdict, about, False, WIDEST if ranking else "")
 
 
