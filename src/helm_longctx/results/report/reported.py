@@ -9,7 +9,7 @@ from helm_longctx.results.boards import Board, percent, range_text, show_model
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.report.document import Cell, Column, Section, Table
 from helm_longctx.results.reproduction import Measurement, measure, published_interval
-from helm_longctx.tasks.protocols import Protocol, Reported
+from helm_longctx.tasks.protocols import Protocol, Reported, find_protocols
 
 ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
@@ -23,7 +23,7 @@ def reported_sections(board: Board) -> list[Section]:
     results = [each for _, rows in board.runs for each in rows]
     families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
     # The published tables of benchmarks are on the leaderboard.
-    for protocol in board.benchmark.protocols() if board.runs and not board.folder else ():
+    for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
         if protocol.rows and not protocol.is_table and (found := measure(protocol, board.benchmark, results)):
             families.setdefault(protocol.family, []).append((protocol, found))
     return [_section(board, family, points) for family, points in families.items()]
