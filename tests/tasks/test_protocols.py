@@ -17,7 +17,7 @@ from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.protocols import Protocol, find_protocol, find_protocols, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS
 
-PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in benchmark.protocols()]
+PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)]
 
 HELMS_OWN = re.compile(r",?\b(temperature|num_output_tokens)=[^,]+")
 

@@ -11,6 +11,7 @@ from helm_longctx.results.comparison import Differences, describe_best, describe
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.report.cells import (
+    SHOWN,
     caveat_kinds,
     kind_of,
     model_cell,
@@ -100,11 +101,11 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
     best, published = own[0], [each for each in ranking if each.is_published]
     texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
     if published and ranking[0] is best:
-        texts += [f"It is the highest of all {len(ranking)} models here."]
+        texts += [f"It is the highest of all {len(ranking)} models with this score."]
     elif published:
         first = ranking[0]
         name, score = show_model(first.model), _score_text(first)
-        texts += [f"Of all {len(ranking)} models here, {name} has the highest: {score}."]
+        texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
     if published:
         decisions = [differences[best.model, each.model] for each in published]
         signs = [each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions]
@@ -152,7 +153,7 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
         {"model": short_name(each.model), **score_row(each), "kind": kind_of(board, each.model)}
         for each in (*(by_model[model] for model in models), *floors)
     ]
-    about = f"{len(models)} of {len(ranking)} models with 95 % intervals."
+    about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
@@ -174,7 +175,7 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
         rows.append([_rank(ranks.get(model) if context == "full" else None, name_cell), name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
     heads = _headings(board, part, columns, bool(floors))
-    return Table(f"{name}-table", title, heads, rows, _about(board, columns), search=True)
+    return Table(f"{name}-table", title, heads, rows, _about(board, columns, bool(floors)), search=True)
 
 
 def _rank(rank: Rank | None, model: Cell) -> Cell:
@@ -233,13 +234,14 @@ def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool)
     return [*heads, *scores, *([Column("Above floor", about)] if has_floors else [])]
 
 
-def _about(board: Board, columns: Sequence[str]) -> str:
+def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
+    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
     others = [board.titles[each] for each in columns if each in board.others]
     rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
     return (
         f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable."
+        f" {MARK} marks scores that are not comparable.{floor}"
     )
 
 
@@ -296,4 +298,4 @@ def first_models(board: Board) -> dict[str, bool]:
     every = own_first(dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
-    return {show_model(model): model in own[:8] or model in best for model in every}
+    return {show_model(model): model in own[:SHOWN] or model in best for model in every}
