@@ -84,6 +84,10 @@ DASHES = ([1, 0], [7, 3], [2, 2])
 """Dashes of lines without points: the eight colours are used with each of them."""
 
 
+_LEGEND = {"orient": "bottom", "columns": 4, "title": None}
+"""The legend of models."""
+
+
 def _model_scales(second: str) -> Spec:
     """Return the encoding of models by colour, and by shape or by dashes, in the order of the rows.
 
@@ -94,12 +98,11 @@ def _model_scales(second: str) -> Spec:
     """
     values = list(SHAPES) if second == "shape" else [dash for dash in DASHES for _ in range(8)]
     model = {"field": "model", "type": "nominal", "sort": None}
-    # A dash needs a longer line in the legend.
-    legend: Spec = {"orient": "bottom", "columns": 4, "title": None, "symbolSize": 80 if second == "shape" else 400}
-    # The encodings are in several layers, so Vega-Lite would make a legend of each.
+    # The encodings are in different layers, so Vega-Lite would make a legend of each.
     look = {second: {"value": {"expr": f"scale('{second}', datum.value)"}}}
     return {
-        "color": {**model, "legend": {**legend, "encoding": {"symbols": look}}},
+        # Of layers, only one may have an encoding of its own in the legend.
+        "color": {**model, "legend": {**_LEGEND, "encoding": {"symbols": look}}},
         second: {**model, "legend": None, "scale": {"range": values}},
     }
 
@@ -171,7 +174,7 @@ def curves(parts: Sequence[str], levels: Sequence[str], x_title: str, over: str 
         "columns": 3,
         "spec": {
             **{"width": 330, "height": 190},
-            "encoding": {"x": x, "color": _model_scales("shape")["color"]},
+            "encoding": {"x": x, "color": {**_model_scales("shape")["color"], "legend": _LEGEND}},
             "layer": _curve_layers(over),
         },
     }
@@ -199,7 +202,7 @@ def _curve_layers(over: str) -> list[Spec]:
         },
         {
             "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
-            "encoding": {"y": y, "shape": _model_scales("shape")["shape"], "tooltip": tooltip},
+            "encoding": {"y": y, **_model_scales("shape"), "tooltip": tooltip},
         },
         _marks({"y": y}),
     ]
