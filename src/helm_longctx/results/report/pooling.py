@@ -86,7 +86,9 @@ def _plot(found: PooledRanking, order: Sequence[str]) -> Figure:
 
 
 def _table(found: PooledRanking, order: Sequence[str]) -> Table:
-    by_mean = sorted(found.means, key=lambda model: -found.means[model])
+    # Means over other tasks and lengths have no rank beside means over all.
+    whole = [model for model in found.means if found.cells[model] == found.most_cells]
+    by_mean = sorted(whole, key=lambda model: -found.means[model])
     heads = [
         Column("Rank", "The rank by strength. The range has the ranks that the comparisons of all pairs leave open."),
         Column("Model", is_number=False),
@@ -99,11 +101,11 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     about = (
         f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
     )
-    rows = [_row(found, model, by_mean.index(model) + 1) for model in order]
+    rows = [_row(found, model, by_mean.index(model) + 1 if model in by_mean else None) for model in order]
     return Table(f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True)
 
 
-def _row(found: PooledRanking, model: str, by_mean: int) -> list[Cell]:
+def _row(found: PooledRanking, model: str, by_mean: int | None) -> list[Cell]:
     strength = found.pooling.strengths[model]
     lacking = "" if found.cells[model] == found.most_cells else f"over {found.cells[model]} of {found.most_cells}"
     return [
@@ -113,5 +115,5 @@ def _row(found: PooledRanking, model: str, by_mean: int) -> list[Cell]:
         number_cell(_chance(strength).mean),
         Cell(f"{strength.n:,}", strength.n),
         number_cell(found.means[model], lacking=lacking),
-        Cell(str(by_mean), by_mean),
+        Cell(str(by_mean), by_mean) if by_mean else Cell("–", note="a mean over fewer tasks and lengths"),
     ]
