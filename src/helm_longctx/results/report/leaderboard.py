@@ -109,10 +109,9 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
     if published:
         decisions = [differences[best.model, each.model] for each in published]
         signs = [each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions]
-        texts += [
-            f"It is better than {signs.count(1)} published models, in a statistical tie with {signs.count(0)}, and"
-            f" worse than {signs.count(-1)}."
-        ]
+        outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
+        counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
+        texts += [f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."]
     return " ".join(filter(None, texts))
 
 
