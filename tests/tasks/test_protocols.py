@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from statistics import fmean
 
@@ -11,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.boards import ScoreKey, published_boards
 from helm_longctx.results.statistics.lengths import effective_length
 from helm_longctx.tasks.entry import parse_entry
-from helm_longctx.tasks.protocols import Protocol, find_protocol, read_protocols
+from helm_longctx.tasks.protocols import Protocol, find_protocol, find_protocols, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS
 
-PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in benchmark.protocols()]
+PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)]
 
 HELMS_OWN = re.compile(r",?\b(temperature|num_output_tokens)=[^,]+")
 
@@ -113,8 +115,8 @@ TABLES = {
     "openai mrcr v2 8-needle {}": (BINS, MRCR_V2),
     "openai mrcr v1 2-needle {}": (("128k", "256k"), MRCR_V1),
     "google mrcr v2 8-needle {}": (("128k average", "1m pointwise"), GOOGLE),
-    "openai graphwalks bfs {}": (("<128k", "256k", "1m"), OPENAI_BFS),
-    "openai graphwalks parents {}": (("<128k", "256k", "1m"), OPENAI_PARENTS),
+    "openai graphwalks bfs {}": (("128k", "256k", "1m"), OPENAI_BFS),
+    "openai graphwalks parents {}": (("128k", "256k", "1m"), OPENAI_PARENTS),
     "anthropic graphwalks bfs {}": (("256k", "1m"), ANTHROPIC_BFS),
     "anthropic graphwalks parents {}": (("256k", "1m"), ANTHROPIC_PARENTS),
     "deepseek mrcr 1m mmr": (("",), DEEPSEEK),
@@ -269,3 +271,20 @@ def test_rulers_readme_breaks_its_own_threshold() -> None:
         of_model = {length or 0: score for (name, length), score in scores.items() if name == names[model.lower()]}
         assert of_model[readme * 1024] < (ruler.effective_score or 0)
         assert effective_length(of_model, ruler.effective_score or 0) == ours * 1024
+
+
+def test_a_shell_takes_every_name() -> None:
+    """No word of a protocol's name needs quotes in a shell, and the name with `<128k` of earlier versions still works."""
+    words = [word for _, protocol in PROTOCOLS for word in protocol.name.split()]
+    assert [word for word in words if shlex.quote(word) != word] == []
+    assert find_protocol("openai graphwalks bfs <128k", BENCHMARKS)[1].name == "openai graphwalks bfs 128k"
+
+
+def test_the_table_of_a_benchmark_has_its_sample() -> None:
+    """A benchmark's own table has as many questions as its run entries have, and the leaderboard shows the same number."""
+    for benchmark in BENCHMARKS:
+        for protocol in (each for each in find_protocols(benchmark) if each.is_table):
+            (board,) = published_boards([benchmark])
+            entry = parse_entry([benchmark], protocol.entries[0])
+            places = {ScoreKey(place.model, entry.name, entry.settings.length) for place in board.scores}
+            assert {board.scores[place].interval.n for place in places & board.scores.keys()} == {protocol.samples}

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 
 from helm_longctx.cli.shared import JsonPath, OutputPath, Suite, check_folder, print_table
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.results.boards import percent, read_suite
+from helm_longctx.results.boards import percent, range_text, read_suite, signed_percent
 from helm_longctx.results.comparison import THRESHOLDS, Contrast, Pairing, Standing, Table
 from helm_longctx.results.leaderboard.printing import SERVER
 from helm_longctx.results.leaderboard.suite import suite_folder
@@ -30,6 +30,9 @@ def compare(
         typer.Argument(help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"),
     ] = None,
     benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Compare all benchmarks in one mean, in which they have equal weights.")
+    ] = False,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     methods: Annotated[
         bool, typer.Option("--methods", help="Compare each model's methods with its plain prompts instead.")
@@ -41,8 +44,9 @@ def compare(
 ) -> None:
     """Compare models on the instances that all of them answered.
 
-    The test changes the signs of paired differences, and keeps questions of one group together. Holm's method adjusts
-    its p-values. Models whose difference is not significant are tied (=).
+    Each benchmark is compared on its own, unless --pool is given. The test changes the signs of paired differences, and
+    keeps questions of one group together. Holm's method adjusts its p-values for all pairs of the models that are
+    named. Models whose difference is not significant are tied (=).
     """
     check_folder("json", json_path)
     models = models or []
@@ -56,15 +60,28 @@ def compare(
     boards = [board for board in every if benchmark in (None, board.benchmark.name)]
     if methods:
         _compare_methods(find_gains(boards, models, tokens), json_path)
-    else:
-        _compare_models(Table(boards, models, tokens), instances, address.rstrip("/"), json_path)
+        return
+    table = Table(boards, models, tokens)
+    tables = [table] if pool else [Table([board], models, tokens) for board in table.boards]
+    content: dict[str, Any] = {"standings": [], "thresholds": THRESHOLDS, "pairings": [], "differences": []}
+    for table in tables:
+        name = "" if pool else table.boards[0].name
+        for key, rows in _show(table, instances, address.rstrip("/")).items():
+            content[key] += [{"benchmark": name, **row} for row in rows]
+    if json_path:
+        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
-def _compare_models(table: Table, instances: int, address: str, json_path: Path | None) -> None:
-    models = table.models
-    pairings = table.pairings()
+def _show(table: Table, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:
+    """Print a comparison, and return it as rows of JSON data."""
+    models, pairings = table.models, table.pairings()
     standings = table.standings(pairings)
-    print(f"{len(table.items)} instances that all {len(models)} models answered")
+    title = " and ".join(board.title for board in table.boards)
+    print(f"{title}: {len(table.items)} instances that all {len(models)} models answered")
+    print(*table.describe(pairings, standings), sep="\n")
+    others = {model for board in table.boards for model in board.competitors if model in board.own_models} - {*models}
+    if others:
+        print(f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}.")
     if table.outside:
         print(f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}")
     print_table(_standings(standings))
@@ -74,8 +91,11 @@ def _compare_models(table: Table, instances: int, address: str, json_path: Path 
         contrasts = table.contrasts(models[0], models[1], instances, address)
         print_table(_parts(pairings))
         _print_contrasts(contrasts)
-    if json_path:
-        json_path.write_bytes(orjson.dumps(_json(pairings, standings, contrasts), option=orjson.OPT_INDENT_2))
+    return {
+        "standings": [asdict(each) for each in standings],
+        "pairings": [{**asdict(each), "better": each.better} for each in pairings],
+        "differences": [{**each._asdict(), "item": each.item._asdict()} for each in contrasts],
+    }
 
 
 def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
@@ -99,7 +119,7 @@ def _gains(gains: Sequence[Gain]) -> Grid:
     grid = _grid(title, ("method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"))
     for each in gains:
         effect = each.comparison.effect
-        interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
         score = f"{percent(each.costs.score)} ({percent(each.plain.score)})"
         numbers = (_p_value(each.comparison.p_value), _p_value(each.adjusted))
         grid.add_row(_name(each), str(each.costs.questions), score, interval, *numbers)
@@ -145,7 +165,7 @@ def _standings(standings: Sequence[Standing]) -> Grid:
     columns = ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %")
     grid = _grid("Ranking (rank with its 95 % interval)", columns)
     for row in standings:
-        rank = f"{row.rank.rank:g} ({row.rank.low} to {row.rank.high})"
+        rank = f"{row.rank.rank:g} ({row.rank.low}–{row.rank.high})"
         middle = percent(row.interquartile_mean)
         grid.add_row(row.model, percent(row.mean), rank, f"{row.borda:.2f}", str(row.kemeny), middle)
     return grid
@@ -160,8 +180,7 @@ def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
         for other in models:
             # A pair is compared once; the other direction has the opposite sign.
             pairing, sign = (found[one, other], 1) if (one, other) in found else (found.get((other, one)), -1)
-            # A difference that is rounded to zero has no sign of its own.
-            mean = f"{round(100 * sign * pairing.comparison.effect.mean, 1) + 0.0:+.1f}" if pairing else ""
+            mean = signed_percent(sign * pairing.comparison.effect.mean) if pairing else ""
             cells.append(mean if not pairing or pairing.better else f"= ({mean})")
         grid.add_row(one, *cells)
     return grid
@@ -172,7 +191,7 @@ def _parts(pairings: Sequence[Pairing]) -> Grid:
     grid = _grid(f"{pairings[0].one} minus {pairings[0].other}", columns)
     for each in pairings:
         effect, found = each.comparison.effect, each.comparison
-        interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
         numbers = (_p_value(found.p_value), _p_value(each.adjusted), found.wins, found.losses, found.ties)
         grid.add_row(each.by, each.part, interval, *map(str, numbers))
     return grid
@@ -184,12 +203,3 @@ def _print_contrasts(contrasts: Iterable[Contrast]) -> None:
         at = "" if item.length is None else f" at {length_label(item.length)}"
         print(f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}")
         print(*(f"  {link}" for link in each.links), sep="\n")
-
-
-def _json(pairings: Iterable[Pairing], standings: Iterable[Standing], contrasts: Iterable[Contrast]) -> dict[str, Any]:
-    return {
-        "standings": [asdict(each) for each in standings],
-        "thresholds": THRESHOLDS,
-        "pairings": [{**asdict(each), "better": each.better} for each in pairings],
-        "differences": [{**each._asdict(), "item": each.item._asdict()} for each in contrasts],
-    }

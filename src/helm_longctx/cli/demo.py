@@ -23,12 +23,12 @@ from rich.table import Table
 
 from helm_longctx.cli.demo_questions import write_questions
 from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, find_width, print_table
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, percent, read_suite
+from helm_longctx.results.boards import Board, percent, range_text, read_suite
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.leaderboard.printing import score_tables
 from helm_longctx.results.leaderboard.suite import report_path, suite_path
@@ -176,7 +176,7 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_table(next(score_tables(board for board in boards if task in board.benchmark.entries)))
+    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
@@ -243,7 +243,7 @@ def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]
     if score is None:
         return NO_SCORE, ""
     interval, mark = score.interval, f" {MARK}" if score.caveats else ""
-    return f"{percent(interval.mean)}{mark}", f"{percent(interval.low)}–{percent(interval.high)}"
+    return f"{percent(interval.mean)}{mark}", range_text(interval.low, interval.high)
 
 
 def _call(arguments: list[str], log: Path) -> None:

@@ -20,7 +20,7 @@ from helm_longctx.cli.shared import fill_registries, print_table
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.results.boards import percent
+from helm_longctx.results.boards import percent, range_text, signed_percent
 from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.results.gates.gate import ALL, Gate, Question, gate_json, points, read_gate
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -275,7 +275,7 @@ def _parts_table(gate: Gate) -> Grid:
         grid.add_column(name, overflow="fold")
     for name, part in gate.parts.items():
         effect = part.drop.comparison.effect
-        interval = f"{100 * effect.mean:+.1f} ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
         verdict = "" if name == ALL and not part.drop.is_worse else VERDICTS[part.drop.verdict]
         grid.add_row(name, percent(part.base), percent(part.candidate), interval, f"{effect.n:,}", verdict)
     return grid

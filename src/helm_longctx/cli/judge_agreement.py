@@ -14,7 +14,7 @@ from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, check_folder, print_table
 from helm_longctx.environment import require
-from helm_longctx.results.boards import percent
+from helm_longctx.results.boards import percent, range_text
 
 if TYPE_CHECKING:
     from helm_longctx.results.judges.agreement import Agreement
@@ -82,8 +82,8 @@ def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
 
 
 def interval_text(value: float, low: float, high: float, show: Callable[[float | None], str]) -> str:
-    """Return a cell such as `0.52`, with the interval `[0.38, 0.65]` on the next line if there is one."""
-    return show(value) if math.isnan(low) else f"{show(value)}\n[{show(low)}, {show(high)}]"
+    """Return a cell such as `0.52`, with the interval `0.38–0.65` on the next line if there is one."""
+    return "\n".join(filter(None, (show(value), range_text(low, high, show))))
 
 
 def number_text(value: float | None) -> str:

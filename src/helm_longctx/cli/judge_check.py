@@ -160,7 +160,9 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
 
 
 def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
-    about = "Brackets: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
+    about = (
+        "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
+    )
     table = Table(title="Correctness, biases and consistency in %", title_justify="left", caption=about)
     for column in ("measure", *measures_by_judge, "perfect judge", "n", "meaning"):
         table.add_column(column, overflow="fold")

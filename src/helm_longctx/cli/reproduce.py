@@ -108,7 +108,7 @@ def _list(given: set[str]) -> None:
 
 def _show(names: Sequence[str], suite: str | None, output_path: Path, published: str) -> None:
     """Print a protocol, and compare the runs of a suite if one is named."""
-    print_protocols(names)
+    print_protocols(names, has_numbers=not suite)
     if suite:
         print_comparisons(names, suite_folder(output_path, suite), published=published)
     else:

@@ -18,6 +18,7 @@ from helm_longctx.cli.shared import (
     Suite,
     complete_suite,
     fill_registries,
+    find_width,
     print_table,
 )
 from helm_longctx.errors import InputError, bad_argument, is_format_error
@@ -98,7 +99,7 @@ def show_scores(suite: str, output_path: Path, schema_path: Path | None = None) 
         InputError: the suite has no finished run, or HELM cannot read one.
     """
     boards = _summarize(suite, output_path, schema_path)
-    for table in score_tables(boards):
+    for table in score_tables(boards, find_width()):
         print_table(table)
     for line in notes(boards):
         print(escape_invisible(line))

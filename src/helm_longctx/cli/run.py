@@ -145,7 +145,7 @@ def _run(path: Path | None, options: Options, prints: TextIO, published: str) ->
         if config.protocols:
             from helm_longctx.cli.protocols import print_protocols
 
-            print_protocols(config.protocols)
+            print_protocols(config.protocols, has_numbers=config.dry_run)
         if config.dry_run:
             _print_plan(plan, estimates)
         else:

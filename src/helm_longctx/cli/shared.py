@@ -81,9 +81,14 @@ def check_picture(command: str, path: Path) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, or 120 columns wide if standard output is not a terminal."""
-    # Without a terminal rich would assume 80 columns.
     # Names of models are no markup.
-    _Console(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False).print(table)
+    _Console(width=find_width(), markup=False, emoji=False).print(table)
+
+
+def find_width() -> int:
+    """Return the width of the terminal, or 120 columns if standard output is not a terminal."""
+    # Without a terminal rich would assume 80 columns.
+    return Console().width if sys.stdout.isatty() else 120
 
 
 class _Console(Console):

@@ -21,7 +21,7 @@ from helm_longctx.cli.shared import (
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage
-from helm_longctx.results.boards import make_boards
+from helm_longctx.results.boards import make_boards, range_text
 from helm_longctx.results.leaderboard.subset import Price, Proposal, propose, tokens
 from helm_longctx.results.leaderboard.suite import suite_folder
 from helm_longctx.results.reading import Result, published_results, read_results
@@ -121,7 +121,7 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
             part, whole = proposal.cost(price), proposal.cost(price, whole=True)
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, found in proposal.checks.items():
-        interval = f"{found.rho:.3f} ({found.low:.3f} to {found.high:.3f})"
+        interval = f"{found.rho:.3f} ({range_text(found.low, found.high, '{:.3f}'.format)})"
         print(f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -194,17 +195,46 @@ class Board:
         """
         models = self.own_models or self.models
 
-        def count(part: str) -> tuple[bool, int]:
-            found = sum((model, part, length, "full") in self.scores for model in models)
-            return bool(self.ranking(length, part)), found
+        def count(part: str) -> tuple[bool, int, int]:
+            ranked = sum(each.model in models for each in self.ranking(length, part))
+            return (
+                bool(self.ranking(length, part)),
+                ranked,
+                sum((each, part, length, "full") in self.scores for each in models),
+            )
 
         # `max` returns the first of equal parts, so the overall score is preferred. Without full context there is none.
         return max(self.parts_at(length), key=count, default=OVERALL)
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[Result]:
-        """Return the scores of a part, the best first, without the floors."""
+        """Return the scores of a part that have ranks, the best first: means over the same tasks, without the floors.
+
+        These are all tasks of the part if one of the user's models has them, or if the user has no model. Otherwise
+        they are the tasks that most of the user's models have.
+        """
+        found = self.competing(length, part)
+        sets = [self.tasks_behind(each) for each in found if not each.is_published] or list(
+            map(self.tasks_behind, found)
+        )
+        whole = frozenset(self.tasks_of(part, length))
+        # A score of one task with 100 is not above a mean of four tasks with 99.
+        ranked = whole if whole in sets else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
+        return [each for each in found if self.tasks_behind(each) == ranked]
+
+    def unranked(self, length: int | None, part: str = OVERALL) -> list[Result]:
+        """Return the scores of a part without a rank, because they are means over other tasks than those with one."""
+        ranked = {each.model for each in self.ranking(length, part)}
+        return [each for each in self.competing(length, part) if each.model not in ranked]
+
+    def competing(self, length: int | None, part: str = OVERALL) -> list[Result]:
+        """Return all scores of a part, the best first, without the floors. They can be means over different tasks."""
         found = [score for model in self.competitors if (score := self.score(model, part, length))]
         return sorted(found, key=lambda score: -score.interval.mean)
+
+    def tasks_behind(self, score: Result) -> frozenset[str]:
+        """Return the tasks of which a score is the mean: all of its part if a publication has only the mean."""
+        parts = [self.tasks_behind(each) for each in score.parts if each.has_score]
+        return frozenset().union(*parts) if parts else frozenset(self.tasks_of(score.part, score.length))
 
     def floors(self, part: str, length: int | None) -> list[Result]:
         """Return the scores of a part that need no understanding of the context."""
@@ -332,3 +362,21 @@ def one_line(text: str) -> str:
 def percent(value: float) -> str:
     """Return a score in percent with one decimal, as people read it."""
     return f"{100 * value:.1f}"
+
+
+def signed_percent(value: float) -> str:
+    """Return a difference of scores in points with one decimal and its sign, which is `+` if it is rounded to 0."""
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
+    """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`; empty if its ends are not known.
+
+    Args:
+        show: returns the text of an end.
+    """
+    if math.isnan(high - low):
+        return ""
+    ends = show(low), show(high)
+    # A dash before or after a sign would look like another minus.
+    return (" to " if any(end.startswith(("+", "-", "−")) for end in ends) else "–").join(ends)

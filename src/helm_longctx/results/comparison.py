@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -14,10 +14,10 @@ from urllib.parse import quote
 import numpy as np
 
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import Board, label, range_text, show_model, signed_percent
 from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import Result
+from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,
     Decision,
@@ -27,7 +27,7 @@ from helm_longctx.results.statistics.comparison import (
     holm,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
-from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,
@@ -45,13 +45,33 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
 
 
 Differences = Mapping[tuple[str, str], Decision]
-"""Whether models differ, for each pair in both directions. The effect is the score of the first minus the second."""
+"""Whether models differ, for each pair that was compared in both directions. The effect is the score of the first minus
+the second."""
 
 
 def decide_both_ways(comparisons: Mapping[tuple[str, str], Comparison]) -> Differences:
-    """Decide which models differ, with p-values that are adjusted for all pairs, each of which is compared once."""
-    decisions = decide_differences(comparisons)
-    return decisions | {(other, one): _reverse(decision) for (one, other), decision in decisions.items()}
+    """Decide which models differ, with p-values that are adjusted within the family of each pair.
+
+    Own models with each other are one family, and own models with published ones are the other. Published models are
+    not compared with each other: nobody asks about them here, and they would make the own p-values larger.
+
+    Args:
+        comparisons: each pair once.
+    """
+    decisions: dict[tuple[str, str], Decision] = {}
+    for published in (0, 1):
+        decisions |= decide_differences(
+            {pair: found for pair, found in comparisons.items() if _count_published(*pair) == published}
+        )
+    return _add_reverses(decisions)
+
+
+def _add_reverses(decisions: Differences) -> Differences:
+    return {**decisions, **{(other, one): _reverse(decision) for (one, other), decision in decisions.items()}}
+
+
+def _count_published(*models: str) -> int:
+    return sum(model.startswith(PUBLISHED) for model in models)
 
 
 def _reverse(decision: Decision) -> Decision:
@@ -61,33 +81,91 @@ def _reverse(decision: Decision) -> Decision:
 
 
 def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str, Rank]:
-    """Return the rank of each model, with the ranks that the differences leave open."""
+    """Return the rank of each model, with the ranks that the differences leave open.
+
+    Published models are not compared with each other, so the ranges of their ranks say nothing.
+    """
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
     return rank_ranges(scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences})
 
 
+def describe_best(best: str, others: Iterable[str], differences: Differences) -> str:
+    """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
+    decisions = {other: differences[best, other] for other in others}
+    if tied := [show_model(other) for other, decision in decisions.items() if not decision.is_different]:
+        rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
+        worse = f" It is better than {len(decisions) - len(tied)} of the models." if len(tied) < len(decisions) else ""
+        return f"Statistical tie with {', '.join(tied[:4])}{rest}.{worse}"
+    largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
+    return f"It is better than all others (adjusted {p_text(largest)})." if decisions else ""
+
+
+def describe_pair(one: str, other: str, decision: Decision) -> str:
+    """Say which of two models is better, as in `a is better than b (+3.0, +1.0 to +5.0; adjusted p = 0.012)`."""
+    effect = decision.comparison.effect
+    is_higher = "better than" if effect.mean > 0 else "worse than"
+    outcome = is_higher if decision.is_different else "in a statistical tie with"
+    difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
+    return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_text(decision.adjusted)})"
+
+
+def _describe_all(best: str, models: Sequence[str], differences: Differences) -> str:
+    """Say whether the model with the highest mean is better than the others."""
+    others = [model for model in models if model != best]
+    if len(others) == 1:
+        return f"{describe_pair(best, others[0], differences[best, others[0]])}."
+    return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value in words."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
 @cache
 def find_differences(board: Board, part: str, length: int | None) -> Differences:
-    """Compare every two of the models with a score of a part. The floors are not compared."""
-    comparisons = {}
-    for one, other in combinations(board.ranking(length, part), 2):
-        pair = one.model, other.model
-        # A published score has no instances to pair.
-        is_own = not (one.is_published or other.is_published)
-        found = _compare_instances(board, part, length, *pair) if is_own else None
-        comparisons[pair] = found or compare_intervals(one.interval, other.interval)
-    return decide_both_ways(comparisons)
+    """Compare the models with a score of a part, each pair on the tasks that both have. The floors are not compared.
+
+    Two published models are not compared, and neither are models without a common task.
+    """
+    scores = [*board.ranking(length, part), *board.unranked(length, part)]
+    found = {(one.model, other.model): _compare(board, one, other) for one, other in combinations(scores, 2)}
+    return decide_both_ways({pair: comparison for pair, comparison in found.items() if comparison})
 
 
-def _compare_instances(board: Board, part: str, length: int | None, one: str, other: str) -> Comparison | None:
-    """Test two models on the instances of a part that both have; None if they share none of a task."""
-    tasks = board.tasks_of(part, length)
-    found = {task: _pair(board.score(one, task, length), board.score(other, task, length)) for task in tasks}
-    # If a task is missing, the weighted mean would be over other tasks than the score.
-    if not tasks or not all(pair[2] for pair in found.values()):
+def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
+    """Compare two scores of a part on the tasks that are in both; None if there are none."""
+    if one.is_published and other.is_published:
         return None
-    weights = task_weights(board, tasks, length, part)
+    shared = board.tasks_behind(one) & board.tasks_behind(other)
+    tasks = [task for task in board.tasks_of(one.part, one.length) if task in shared]
+    # A published score has no instances to pair.
+    is_own = not (one.is_published or other.is_published)
+    if tasks and is_own and (found := _compare_instances(board, one, other, tasks)):
+        return found
+    ends = [_mean_over(board, each, tasks) for each in (one, other)]
+    return compare_intervals(*ends) if all(ends) else None  # type: ignore[arg-type]
+
+
+def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | None:
+    """Return a score over some of its tasks; None if there are none, or if only its mean over all is known."""
+    if board.tasks_behind(score) == frozenset(tasks):
+        return score.interval
+    found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
+    if not tasks or len(found) < len(tasks):
+        return None
+    return mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
+
+
+def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+    """Test two models on the instances of tasks that both have; None if they share none of a task."""
+    length = one.length
+    found = {task: _pair(*(board.score(each.model, task, length) for each in (one, other))) for task in tasks}
+    # If a task is missing, the weighted mean would be over other tasks than the score.
+    if not all(pair[2] for pair in found.values()):
+        return None
+    weights = task_weights(board, tasks, length, one.part)
     return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()])
 
 
@@ -148,7 +226,8 @@ class Pairing:
         by: `all`, `task`, `length` or `depth`.
         part: the task, the length's label, or the depth in percent.
         comparison: the comparison, with the weights of the overall score.
-        adjusted: the p-value that is adjusted by Holm's method over all pairs and parts with the same `by`.
+        adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
+            and otherwise over all pairs and parts with the same `by`.
     """
 
     one: str
@@ -159,11 +238,26 @@ class Pairing:
     adjusted: float
 
     @property
+    def decision(self) -> Decision:
+        """Whether the models differ."""
+        return Decision(self.comparison, self.adjusted)
+
+    @property
     def better(self) -> str:
         """The better model; empty if they are tied."""
-        if not Decision(self.comparison, self.adjusted).is_different:
+        if not self.decision.is_different:
             return ""
         return self.one if self.comparison.effect.mean > 0 else self.other
+
+
+class _PartOfPair(NamedTuple):
+    """The fields of a `Pairing` before its p-value is adjusted."""
+
+    one: str
+    other: str
+    by: str
+    part: str
+    comparison: Comparison
 
 
 @dataclass(frozen=True)
@@ -235,13 +329,16 @@ class Table:
                     f"{list_choices(model, known) or 'no run of the suite has instances'}"
                 )
         self.models = tuple(models)
+        self._suite, self._length = boards, length
         cells = [cell for board in boards for cell in _find_cells(board, models) if length in (None, cell.length)]
         if not cells:
             raise InputError(f"compare: {', '.join(models)} have no scored instance in common; run the same tasks")
         weights = _weigh(cells)
+        self.boards = list(dict.fromkeys(cell.board for cell in cells))
         rows = [(cell, weights[place], name) for place, cell in enumerate(cells) for name in cell.instances]
         self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
         self.weights = [weight for _, weight, _ in rows]
+        self._weights = list(zip(cells, weights, strict=True))
         self._cells = [id(cell) for cell, _, _ in rows]
         self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
         self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
@@ -254,16 +351,19 @@ class Table:
         return list(dict.fromkeys(item.task for item, weight in rows if not weight))
 
     def pairings(self) -> list[Pairing]:
-        """Compare every two models on everything, and by task, length and depth."""
-        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
-        depths = self._split(self._depth)
-        parts = {
-            "all": self._split(lambda place: "" if self.weights[place] else None),
-            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
-            "length": {label(length): lengths[length] for length in sorted(lengths)},
-            "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
-        }
-        return [pairing for by, places in parts.items() for pairing in self._compare_parts(by, places)]
+        """Compare every two models on all instances that both answered, and by length, task and depth of these."""
+        pairs = combinations(self.models, 2)
+        tables = [self] if len(self.models) == 2 else [Table(self._suite, pair, self._length) for pair in pairs]
+        families: dict[tuple[str, ...], list[_PartOfPair]] = defaultdict(list)
+        for each in (part for table in tables for part in table._compare_parts()):
+            # Each length is a question of its own, as on the report's page of that length.
+            families[(each.by, each.part) if each.by in ("all", "length") else (each.by,)].append(each)
+        found = []
+        for family in families.values():
+            adjusted = holm([each.comparison.p_value for each in family])
+            found += [Pairing(*each, p_value) for each, p_value in zip(family, adjusted, strict=True)]
+        # The sort is stable, so that lengths and depths stay in their order.
+        return sorted(found, key=lambda each: ("all", "length", "task", "depth").index(each.by))
 
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
@@ -287,6 +387,23 @@ class Table:
             for place, model in enumerate(self.models)
         ]
         return sorted(standings, key=lambda standing: standing.rank.rank)
+
+    def describe(self, pairings: Iterable[Pairing], standings: Sequence[Standing]) -> Iterator[str]:
+        """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
+        parts: dict[str, dict[tuple[str, str], Decision]] = defaultdict(dict)
+        for each in pairings:
+            if each.by in ("all", "length"):
+                parts[each.part] |= {(each.one, each.other): each.decision}
+        for part, decisions in parts.items():
+            if not part or len(parts) > 2:
+                best = max(self.models, key=lambda model: self._score(model, part)) if part else standings[0].model
+                yield f"At {part} " * bool(part) + _describe_all(best, self.models, _add_reverses(decisions))
+
+    def _score(self, model: str, length: str) -> float:
+        """Return a model's score at a length over all instances that it answered, as the report has it."""
+        cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
+        scores = [(cell.board.score(model, cell.task, cell.length, cell.context), weight) for cell, weight in cells]
+        return sum(weight * score.interval.mean for score, weight in scores if score)
 
     def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn.
@@ -326,18 +443,20 @@ class Table:
                 parts[name].append(place)
         return parts
 
-    def _compare_parts(self, by: str, parts: Mapping[str, list[int]]) -> list[Pairing]:
-        """Return the comparisons by one criterion, with p-values that are adjusted for their number."""
-        found = [
-            (one, other, part, compare_parts(self.pair_scores(one, other, places)))
-            for part, places in parts.items()
-            for one, other in combinations(self.models, 2)
-        ]
-        adjusted = holm([comparison.p_value for *_, comparison in found])
-        return [
-            Pairing(one, other, by, part, comparison, p_value)
-            for (one, other, part, comparison), p_value in zip(found, adjusted, strict=True)
-        ]
+    def _compare_parts(self) -> Iterator[_PartOfPair]:
+        """Compare two models on everything, and by length, task and depth."""
+        one, other = self.models
+        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
+        depths = self._split(self._depth)
+        parts = {
+            "all": self._split(lambda place: "" if self.weights[place] else None),
+            "length": {label(length): lengths[length] for length in sorted(lengths)},
+            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
+            "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
+        }
+        for by, places_of in parts.items():
+            for part, places in places_of.items():
+                yield _PartOfPair(one, other, by, part, compare_parts(self.pair_scores(one, other, places)))
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.

@@ -44,7 +44,7 @@ class PropertyCorrelations:
 def find_model_scores(board: Board, part: str, length: int | None) -> list[ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
-    found = ((result, models.get(show_model(result.model))) for result in board.ranking(length, part))
+    found = ((result, models.get(show_model(result.model))) for result in board.competing(length, part))
     return [ModelScore(result, properties) for result, properties in found if properties and result.is_published]
 
 

@@ -138,11 +138,6 @@ class Result:
         return not math.isnan(self.interval.mean)
 
     @property
-    def half_width(self) -> float:
-        """The longer side of the interval, which need not be symmetric."""
-        return self.interval.half_width
-
-    @property
     def is_complete(self) -> bool:
         """Whether all tasks of a mean have a score."""
         return self.has_score and all(caveat.kind != "missing" for caveat in self.caveats)

@@ -60,7 +60,7 @@ def find_reliability(board: Board, length: int | None) -> list[Reliability]:
     """
     columns = board.columns_at(length)
     parts = dict.fromkeys(part for column in columns for part in (column, *_tasks(board, column, length)))
-    rows = ((part, [score for score in board.ranking(length, part) if score.is_complete]) for part in parts)
+    rows = ((part, [score for score in board.competing(length, part) if score.is_complete]) for part in parts)
     return [_reliability(board, part, scores) for part, scores in rows if scores]
 
 

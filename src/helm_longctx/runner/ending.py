@@ -10,7 +10,7 @@ from helm.common.hierarchical_logger import hlog, hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import log_next_command
-from helm_longctx.results.boards import percent
+from helm_longctx.results.boards import percent, range_text
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
@@ -53,5 +53,5 @@ def _row(run: Path) -> str:
     scored = [result for result in results if result.has_score]
     mean = mean_of_means([result.interval for result in scored], [result.clusters_of() for result in scored])
     text = percent(mean.mean) if scored else "none"
-    ends = f"{percent(mean.low)} to {percent(mean.high)}" if scored else ""
+    ends = range_text(mean.low, mean.high) if scored else ""
     return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}"

@@ -17,6 +17,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.boards import percent, range_text
 from helm_longctx.results.stopping import Question, Verdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.scores import read_scores
@@ -43,11 +44,9 @@ class Stop:
 
     def __str__(self) -> str:
         interval = self.verdict.interval
-        mean, low, high = (f"{100 * end:.1f}" for end in (interval.mean, interval.low, interval.high))
+        mean, ends = percent(interval.mean), range_text(interval.low, interval.high)
         entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
-        return (
-            f"{entry}: {self.verdict.text or 'not decided'}: {mean} ({low} to {high}) after {self.instances} instances"
-        )
+        return f"{entry}: {self.verdict.text or 'not decided'}: {mean} ({ends}) after {self.instances} instances"
 
 
 def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -223,13 +223,27 @@ def _read_rows(rows: Iterable[Any], point: str, sources: Mapping[str, Publicatio
             yield Reported(row["model"], row["values"][point], row.get("effort", ""), row["confidence"], source)
 
 
+def find_protocols(benchmark: Benchmark) -> list[Protocol]:
+    """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
+    from helm_longctx.tasks.entry import parse_entry
+
+    found = []
+    for protocol in benchmark.protocols():
+        if protocol.is_table and protocol.samples is None:
+            entries = [parse_entry([benchmark], text) for text in protocol.entries]
+            sizes = [task.official_sample(entry.settings) for entry in entries for task in entry.tasks]
+            protocol = replace(protocol, samples=sum(sizes))
+        found.append(protocol)
+    return found
+
+
 def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark, Protocol]:
     """Find a protocol by its name. Order, case, hyphens and plurals do not matter, and words can be missing.
 
     Raises:
         InputError: no protocol has this name, or several have these words. The error lists similar names.
     """
-    found = {each.name: (benchmark, each) for benchmark in benchmarks for each in benchmark.protocols()}
+    found = {each.name: (benchmark, each) for benchmark in benchmarks for each in find_protocols(benchmark)}
     words = _words(text)
     exact = [name for name in found if _words(name) == words]
     matches = exact or [name for name in found if words and words <= _words(name)]

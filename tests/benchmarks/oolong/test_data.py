@@ -130,10 +130,10 @@ def test_published_scores() -> None:
     assert len(results) == 9 * (5 + 3)
     synth, real = results["published/GPT-5", "", 8192], results["published/GPT-5", "dnd", 65536]
     assert 0.8 < synth.interval.low < synth.interval.mean == 0.8556
-    assert (score_text(synth), score_text(real)) == ("85.6 ±3.8 (n=400)", "58.7")
+    assert (score_text(synth), score_text(real)) == ("85.6 (81.8–88.7)", "58.7")
     cells = score_cell(synth, None), score_cell(real, None)
     assert [cell.note for cell in cells] == [
-        "95 % interval 81.8 to 88.7, n = 400",
+        "n = 400",
         "the number of questions is not known",
     ]
 

@@ -80,7 +80,7 @@ def test_intervals() -> None:
     assert sorted(texts, reverse=True) == [texts[1], texts[0], texts[2]]
     first = marked.rows[0][1]
     assert (first.number, first.low, first.high, first.n) == (0.5, 0.4, 0.61234, 9)
-    assert first.description == "n = 9\n95 % interval: 40.0 to 61.2"
+    assert first.description == "n = 9\n95 % interval: 40.0–61.2"
     assert first.style == {"font-weight": "bold"}
 
 

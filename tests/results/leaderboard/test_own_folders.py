@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+from helm.benchmark.model_metadata_registry import MODEL_NAME_TO_MODEL_METADATA, ModelMetadata
+
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.comparison import Table
 from helm_longctx.results.formats.tables import wide_tables
@@ -12,6 +15,26 @@ from helm_longctx.results.leaderboard.printing import leaderboard_rows
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
+
+
+def test_models_of_the_same_last_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On HELM's pages `my/x` and `other/x`, whose display name is `x`, have their whole names, and other models keep theirs."""
+    for name in ("my/x", "other/x", "my/y"):
+        about = ModelMetadata(name, "someone", name.partition("/")[2], "", "open", None, [])
+        monkeypatch.setitem(MODEL_NAME_TO_MODEL_METADATA, name, about)
+    suite = tmp_path / "runs/s"
+    write_suite(
+        suite, ["helmet_recall:task=json_kv,length=8k"], {"my/x": 0.9, "other/x": 0.5, "my/y": 0.1}, instances=3
+    )
+    summarize_suite("s", tmp_path)
+    table = json.loads((suite / "groups/helmet_recall_8k.json").read_text())[0]
+    assert {row[0]["value"] for row in table["rows"]} == {"my/x", "other/x", "y"}
+    models = json.loads((suite / "schema.json").read_text())["models"]
+    assert {each["name"]: each["display_name"] for each in models} == {
+        "my/x": "my/x",
+        "other/x": "other/x",
+        "my/y": "y",
+    }
 
 
 def test_two_folders(tmp_path: Path) -> None:

@@ -12,22 +12,39 @@ from helm_longctx.results.comparison import by_instance, find_differences, mean_
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.report.comparison import comparison_sections
 from helm_longctx.results.report.document import Figure, Table
+from helm_longctx.results.statistics.comparison import holm
 
 K = 1024
 
 
 def test_the_page_opens_where_the_user_ran(mixed: Board) -> None:
-    """The page opens at the longest length and the part of own runs, with own models before the best published ones."""
+    """The page opens at the longest length and the part of own runs, with the models that have its tasks in common."""
     first = comparison_sections(mixed)[0]
     assert first.choice == "32k"
-    assert first.about.startswith("By score in Recall.")
+    assert first.about.startswith("By score in Recall, on the tasks that both models have.")
     matrix, ranks, *_ = first.blocks
+    assert isinstance(matrix, Figure)
+    assert isinstance(ranks, Figure)
+    assert {row["row"] for row in matrix.rows} == {"acme/one †", "acme/two †"}
+    assert [row["model"] for row in ranks.rows] == ["acme/one †", "acme/two †"]
+
+
+def test_own_models_are_two_families_of_comparisons(board_of: Callable[..., Board]) -> None:
+    """A pair of own models is adjusted for own pairs alone, pairs with published models apart, and two published models never meet."""
+    board = board_of(["helmet_recall:length=8k"], {"acme/one": 0.95, "acme/two": 0.5}, published=True)
+    differences = find_differences(board, "helmet_recall", 8 * K)
+    own = differences["acme/one", "acme/two"]
+    assert own.adjusted == own.comparison.p_value
+    published = {pair: each for pair, each in differences.items() if pair[1].startswith("published/")}
+    assert {one for one, _ in published} == {"acme/one", "acme/two"}
+    p_values = [each.comparison.p_value for each in published.values()]
+    assert [each.adjusted for each in published.values()] == pytest.approx(holm(p_values), nan_ok=True)
+    matrix, ranks, *_ = comparison_sections(board)[0].blocks
     assert isinstance(matrix, Figure)
     assert isinstance(ranks, Figure)
     shown = list(dict.fromkeys(row["row"] for row in matrix.rows))
     assert (shown[:2], len(shown)) == (["acme/one †", "acme/two †"], 12)
-    assert [row["model"] for row in ranks.rows] == shown
-    assert [row["kind"] for row in ranks.rows] == ["own"] * 2 + ["published"] * 10
+    assert [row["model"] for row in ranks.rows] == ["acme/one †", "acme/two †"]
 
 
 def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None:
@@ -45,9 +62,9 @@ def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None
     assert difference.wins + difference.losses + difference.ties == sum(map(len, shared))
 
 
-def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(published: Board) -> None:
+def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Board) -> None:
     """Each pair of the matrix has both directions, p-values that fit its interval, and ties by the adjusted p-value."""
-    matrix, ranks, methods, profiles = comparison_sections(published)[0].blocks
+    matrix, ranks, methods, profiles = comparison_sections(own)[0].blocks
     assert isinstance(matrix, Figure)
     values = {(row["row"], row["column"]): row["difference"] for row in matrix.rows}
     assert all(values[one, other] == -float(str(value)) for (other, one), value in values.items())
@@ -61,7 +78,7 @@ def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(publish
     assert isinstance(methods, Table)
     assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Kemeny"]
     assert isinstance(profiles, Figure)
-    shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "GPT-4o-08"]
+    shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "acme/one"]
     assert shares == sorted(shares, reverse=True)
 
 

@@ -42,12 +42,12 @@ def test_properties_are_those_of_the_paper(section: Section) -> None:
     assert len(rows) == 59
     texts = {name: [cell.text for cell in row.values()][2:] for name, row in rows.items()}
     hybrid = "Hybrid (Mamba + Full-attention) MoE"
-    assert texts["Jamba-1.5-Mini"] == ["256k", "12/52", hybrid, "None", "instruction-tuned", "Jamba", "Table 15"]
-    window = ["128k", "8", "Full-attention + Sliding window", "RoPE", "instruction-tuned", "Mistral", "Table 15"]
+    assert texts["Jamba-1.5-Mini"] == ["262,144", "12/52", hybrid, "None", "instruction-tuned", "Jamba", "Table 15"]
+    window = ["131,072", "8", "Full-attention + Sliding window", "RoPE", "instruction-tuned", "Mistral", "Table 15"]
     assert texts["Ministral-8B-Inst"] == window
-    page = ["128k", "–", "unknown", "unknown", "instruction-tuned", "Proprietary", "project page"]
+    page = ["131,072", "–", "unknown", "unknown", "instruction-tuned", "Proprietary", "project page"]
     assert texts["GPT-4o-mini"] == page
-    assert texts["Llama-7B-80k"][:4] == ["80000", "7", "Full-attention", "Dynamic NTK"]
+    assert texts["Llama-7B-80k"][:4] == ["80,000", "7", "Full-attention", "Dynamic NTK"]
     assert rows["Qwen2.5-7B-Inst-1M"]["Window"].value == 1_010_000
 
 

@@ -65,6 +65,11 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     shown = {row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert shown["acme/hard"]["Mean"].text.endswith(" †")
     assert not shown["acme/both"]["Mean"].text.endswith(" †")
+    assert {model: row["Rank by mean"].text for model, row in shown.items()} == {
+        "acme/hard": "–",
+        "acme/both": "1",
+        "acme/easy": "–",
+    }
     for row in plot.rows:
         strength = found.pooling.strengths[str(row["model"])]
         assert row["score"] == pytest.approx(1 / (1 + math.exp(-strength.mean)), abs=1e-6)

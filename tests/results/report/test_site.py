@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.results.report.plots import THEMES, curves, profiles
 from helm_longctx.results.report.site import dump_json, safe_json
 from tests.results.report.conftest import SERVER
 from tests.results.report.suites import HOSTILE
@@ -123,3 +124,25 @@ def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
 def test_scores_that_are_not_comparable_are_marked(site: Path, name: str) -> None:
     """The page gives the reason why scores are not comparable."""
     assert "failed requests" in (site / name).read_text(encoding="utf-8")
+
+
+def test_legends_and_axes_tell_models_and_panels_apart() -> None:
+    """Twenty-four models differ by colour and shape, or by colour and dashes, also in the legend, and each panel has its axis."""
+    spec = curves(["Average", "Recall"], ["8k", "32k"], "length in tokens")
+    assert spec["resolve"] == {"axis": {"x": "independent"}}
+    points = spec["spec"]["layer"][2]["encoding"]
+    assert points["color"]["legend"]["encoding"]["symbols"] == {
+        "shape": {"value": {"expr": "scale('shape', datum.value)"}}
+    }
+    for second, encoding in (("shape", points), ("strokeDash", profiles()["encoding"])):
+        looks = encoding[second]["scale"]["range"]
+        colours = len(THEMES["light"]["range"]["category"])
+        assert len({(place % colours, str(looks[place % len(looks)])) for place in range(24)}) == 24
+
+
+def test_a_heading_shows_by_which_column_models_are_ranked(beside: Path) -> None:
+    """The heading of the ranked column has an arrow, and no other column has one."""
+    page = (beside / "index.html").read_text()
+    section = page[page.index('data-choice="32k"') :].partition("</section>")[0]
+    (heading,) = re.findall(r'<th [^>]*aria-sort="descending"><button[^>]*>([^<]+)<', section)
+    assert heading == "Recall"

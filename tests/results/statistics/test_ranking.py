@@ -33,10 +33,10 @@ def test_one_instance_makes_no_rank_certain(n: int) -> None:
 
 
 def test_ranges_of_ranks() -> None:
-    """A clear winner has rank 1 alone, and equal models share the mean of their ranks."""
+    """A clear winner has rank 1 alone, and equal models share the best of their ranks."""
     ranks = ranks_of({"a": [1] * 100, "b": [0, 1] * 50, "c": [1, 0] * 50})
-    assert ranks == {"a": Rank(1, 1, 1), "b": Rank(2.5, 2, 3), "c": Rank(2.5, 2, 3)}
-    assert rank_ranges({"a": 0.3, "b": 0.1 + 0.2}, {}) == {"a": Rank(1.5, 1, 2), "b": Rank(1.5, 1, 2)}
+    assert ranks == {"a": Rank(1, 1, 1), "b": Rank(2, 2, 3), "c": Rank(2, 2, 3)}
+    assert rank_ranges({"a": 0.3, "b": 0.1 + 0.2}, {}) == {"a": Rank(1, 1, 2), "b": Rank(1, 1, 2)}
 
 
 @pytest.mark.parametrize(("models", "rounds"), [(3, 300), (12, 60)])
@@ -48,8 +48,8 @@ def test_ranges_contain_the_true_ranks(models: int, rounds: int, is_shared: bool
     assert right >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / rounds)
 
 
-def test_own_and_published_scores_are_decided_together() -> None:
-    """Paired comparisons and comparisons of intervals are one family, and each makes the other's p-values larger."""
+def test_comparisons_of_a_family_are_decided_together() -> None:
+    """Comparisons that are decided together are one family, paired or by intervals, and each makes the other's p-values larger."""
     a, b = [1] * 60, [1] * 48 + [0] * 12
     paired = compare_pairs(a, b)
     published = compare_intervals(mean_interval(a), mean_interval([1] * 50 + [0] * 10))

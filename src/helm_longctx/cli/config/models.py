@@ -12,8 +12,8 @@ from typing import Any
 
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
-from helm.benchmark.model_metadata_registry import get_all_models
 from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.model_metadata_registry import get_all_models
 from helm.common.general import get_credentials
 from helm.common.hierarchical_logger import hlog
 

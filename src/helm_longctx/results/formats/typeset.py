@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from helm_longctx.results.boards import Suite, one_line, percent
+from helm_longctx.results.boards import Suite, one_line, percent, range_text
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.formats.tables import Wide, wide_tables
 from helm_longctx.results.reading import Result
@@ -27,8 +26,8 @@ _LATEX = str.maketrans(
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>[]"})
 
 ABOUT = (
-    "Scores in percent, with 95 % intervals in brackets. † marks a score that is not comparable. Requests without an "
-    "answer are in no score; their number follows a score as “n failed”."
+    "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
+    "an answer are in no score; their number follows a score as “n failed”."
 )
 
 
@@ -83,12 +82,12 @@ def _latex(table: Wide) -> str:
 
 
 def _text(score: Result | None) -> str:
-    """Return a cell such as `41.2† [35.0, 47.6], 3 failed`."""
+    """Return a cell such as `41.2† (35.0–47.6), 3 failed`."""
     if score is None:
         return NO_SCORE
     interval, failed = score.interval, f", {score.failed} failed" if score.failed else ""
     if not score.has_score:
         return f"{NO_SCORE}{failed}"
     mark = MARK if score.caveats else ""
-    ends = "" if math.isnan(interval.high - interval.low) else f" [{percent(interval.low)}, {percent(interval.high)}]"
-    return f"{percent(interval.mean)}{mark}{ends}{failed}"
+    ends = range_text(interval.low, interval.high)
+    return f"{percent(interval.mean)}{mark}{f' ({ends})' * bool(ends)}{failed}"

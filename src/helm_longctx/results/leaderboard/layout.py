@@ -8,6 +8,7 @@ from dataclasses import replace
 from helm.benchmark.presentation.schema import RunGroup
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
+from helm_longctx.results.leaderboard.marks import count_missing
 from helm_longctx.results.reading import PUBLISHED
 
 MOST_PUBLISHED = 5
@@ -20,7 +21,8 @@ MOST_COLUMNS = 9
 def arrange_table(table: Table) -> Table:
     """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
 
-    HELM's front end also sorts by this column. Rows without a value there come last, sorted by the next columns. Beside
+    HELM's front end also sorts by this column. A mean over fewer tasks comes after those over more. Rows without a
+    value come last, sorted by the next columns. Beside
     the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
     """
     rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
@@ -53,11 +55,11 @@ def _mark_own(row: list[Cell]) -> list[Cell]:
     return row if _is_published(row) else [replace(row[0], style={"font-weight": "bold"}), *row[1:]]
 
 
-def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, float]:
+def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
     if not _has_value(cell):
-        return True, 0.0
+        return True, 0, 0.0
     # `False` sorts before `True`, so cells with a value come first.
-    return False, float(cell.value) if title.lower_is_better else -float(cell.value)
+    return False, count_missing(cell), float(cell.value) if title.lower_is_better else -float(cell.value)
 
 
 def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
-from helm_longctx.results.boards import percent
+from helm_longctx.results.boards import percent, range_text
 from helm_longctx.results.comparability import MARK, Caveat, describe
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
@@ -68,7 +68,7 @@ def make_cell(
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
         decimals = None if is_share else 4
-        about += [f"95 % interval: {_text(interval.low, decimals)} to {_text(interval.high, decimals)}"]
+        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, decimals))}"]
     about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
     return ScoreCell(
         interval.mean,
@@ -154,7 +154,18 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     decimals = _decimals([cell for cell in cells if cell.value is not None])
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
     width = max((len(_text(float(cell.value), decimals)) for cell in cells if cell.value is not None), default=0)
-    return [cell if cell.value is None else _text_cell(cell, width, decimals, best) for cell in cells]
+    return [
+        cell
+        if cell.value is None
+        # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
+        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), decimals, best)
+        for cell in cells
+    ]
+
+
+def count_missing(cell: Cell) -> int:
+    """Return the number of tasks that a cell's mean lacks."""
+    return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
 
 def _decimals(cells: Sequence[Cell]) -> int | None:
@@ -175,7 +186,7 @@ def _text_cell(cell: Cell, width: int, decimals: int | None, best: float | None)
     tail = f" {MARK}" if _caveats_of(cell) else ""
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        tail += f" ({_text(low, decimals)}–\u2060{_text(high, decimals)})"
+        tail += f" ({range_text(low, high, lambda end: _text(end, decimals))})".replace("–", "–\u2060")
     # The front end omits the zeros at the end of a number alone.
     tail = tail or (" %" if decimals is None else "")
     text = f"{_text(number, decimals):>{width}}{tail}"

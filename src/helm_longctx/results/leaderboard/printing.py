@@ -1,4 +1,4 @@
-"""The scores of a suite for terminals: a row for each task, then the means, with a column for each model."""
+"""The scores of a suite for terminals: a row for each model, with a column for each mean and each task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 
-from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, percent, score_key
+from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, percent, range_text, score_key
 from helm_longctx.results.comparability import MARK, describe
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
@@ -32,55 +33,88 @@ _MOST_RUNS = 12
 _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
-_MODELS_AT_ONCE = 4
-"""Number of models in a table, so that it fits into 120 columns."""
 
-
-def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+def score_tables(boards: Iterable[Board], width: int, published: int = PUBLISHED_MODELS) -> Iterator[Table]:
     """Yield the tables of each board with runs, or of all boards if there are no runs: for each length and context.
 
+    A row is a model: the user's by rank, then floors, and then published ones. Columns that do not fit into a line are
+    in further tables with the same rows.
+
     Args:
+        width: number of characters of a line.
         published: number of published models in a table, the best ones.
     """
     for board in own_boards(boards):
         for context in ("full", "none"):
             for length in board.lengths:
-                models = _choose_models(board, length, context, published)
-                for start in range(0, len(models), _MODELS_AT_ONCE):
-                    yield _table(board, length, context, models[start : start + _MODELS_AT_ONCE])
+                if models := _choose_models(board, length, context, published):
+                    yield from _tables(board, length, context, models, width)
 
 
 def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
-    having = {place.model for place in board.scores if (place.length, place.context) == (length, context)}
-    own = [model for model in board.own_models if model in having]
+    part, having = board.main_part(length), [place for place in board.scores if place.length == length]
+    models = {place.model for place in having if place.context == context}
+    ranked = [each.model for each in (*board.ranking(length, part), *board.unranked(length, part))]
+    floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
+    order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
+    own = [model for model in order if model in board.own_models and model in models]
     if board.runs and not own:
         return []
-    best = [each.model for each in board.ranking(length, board.main_part(length)) if each.is_published]
+    best = [each.model for each in board.competing(length, part) if each.is_published]
     return [*own, *(best[:published] if context == "full" else [])]
 
 
-def _table(board: Board, length: int | None, context: str, models: Sequence[str]) -> Table:
+def _tables(board: Board, length: int | None, context: str, models: Sequence[str], width: int) -> Iterator[Table]:
+    own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+    folders = {model.rpartition("/")[0] for model in own}
+    # The models of one endpoint share the first part of their names, e.g. `my/`.
+    shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+    names = [model.removeprefix(shared) for model in models]
     closed = "closed book" if context == "none" else ""
     title = " ".join(filter(None, (board.title, closed, label(length))))
-    table = Table(title=f"{title}: scores in %", title_justify="left")
-    table.add_column("")
-    for model in models:
-        table.add_column(model, overflow="fold")
-    for parts in _parts(board, length, context, models):
-        for part in parts:
-            scores = [board.score(model, part, length, context) for model in models]
-            if any(scores):
-                table.add_row(board.titles[part], *map(score_text, scores))
-            right = [without_errors(score) if score else None for score in scores]
-            if any(right):
-                table.add_row(f"{board.titles[part]} without known errors", *map(interval_text, right))
-        table.add_section()
-    return table
+    about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
+    columns = list(_columns_of(board, length, context, models))
+    while columns:
+        # The borders are a character, and a column's padding and right border are three.
+        room, count = width - 4 - max(map(cell_len, names)), 0
+        for heading, cells in columns:
+            room -= 3 + max(map(cell_len, (*heading.split("\n"), *cells)))
+            count += room >= 0 or not count
+        table = Table(title=about, title_justify="left")
+        table.add_column("", overflow="fold")
+        for heading, _ in columns[:count]:
+            table.add_column(heading, overflow="fold")
+        for row in zip(names, *(cells for _, cells in columns[:count]), strict=True):
+            table.add_row(*row)
+        yield table
+        columns = columns[count:]
 
 
-def _parts(board: Board, length: int | None, context: str, models: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the tasks and the means, in the benchmark's order."""
+def _columns_of(
+    board: Board, length: int | None, context: str, models: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield a heading and the cells of each column: the means, and then the tasks."""
+    for part in _parts(board, length, context, models):
+        scores = [board.score(model, part, length, context) for model in models]
+        right = [without_errors(score) if score else None for score in scores]
+        title = board.titles[part]
+        if any(scores):
+            yield (
+                f"{title}\n{_count(each.interval if each else None for each in scores)}",
+                list(map(score_text, scores)),
+            )
+        if any(right):
+            yield f"{title} without\nknown errors, {_count(right)}", list(map(interval_text, right))
+
+
+def _count(intervals: Iterable[Interval | None]) -> str:
+    counts = sorted({each.n for each in intervals if each})
+    return f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}"
+
+
+def _parts(board: Board, length: int | None, context: str, models: Sequence[str]) -> list[str]:
+    """Return the means and the tasks, in the benchmark's order."""
     categories = board.benchmark.entries
     tasks = [task.name for each in categories.values() for task in (*each.tasks, *each.variants)]
 
@@ -92,26 +126,20 @@ def _parts(board: Board, length: int | None, context: str, models: Sequence[str]
     means = [entry for entry in categories if not repeats(entry, board.tasks_of(entry, length))]
     # With a single category, the overall score is that category's.
     overall = [OVERALL] if len([each for each in categories.values() if each.averaged]) > 1 else []
-    return list(dict.fromkeys(tasks)), [*means, *overall]
+    return list(dict.fromkeys([*overall, *means, *tasks]))
 
 
 def score_text(score: Result | None) -> str:
-    """Return a score such as `54.2 ±9.1 (n=100) †`. The half width is the longer side of the interval."""
-    if score is None:
-        return ""
-    return interval_text(score.interval) + (f" {MARK}" if score.caveats else "")
+    """Return a score such as `54.2† (45.1–63.3)`; empty for None."""
+    return interval_text(score.interval, MARK if score.caveats else "") if score else ""
 
 
-def interval_text(interval: Interval | None) -> str:
-    """Return a mean such as `54.2 ±9.1 (n=100)`, or only `54.2` if no number of values is known.
-
-    The text is empty for None.
-    """
+def interval_text(interval: Interval | None, mark: str = "") -> str:
+    """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known; empty for None."""
     if interval is None:
         return ""
-    if not interval.n:
-        return percent(interval.mean)
-    return f"{percent(interval.mean)} ±{percent(interval.half_width)} (n={interval.n})"
+    ends = range_text(interval.low, interval.high)
+    return f"{percent(interval.mean)}{mark}" + (f" ({ends})" if ends else "")
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -132,13 +160,17 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
 
 
 def notes(boards: Iterable[Board]) -> Iterator[str]:
-    """Yield a line for each model with scores that are not comparable, for each score that cut answers can move by more
-    than its interval, for each task with known errors, and one for generated data."""
+    """Yield a line for each reason why scores are not comparable, for each score that cut answers can move by more than
+    its interval, for each task with known errors, and one for generated data."""
     generated: dict[str, None] = {}
     for board in boards:
+        reasons: dict[str, list[str]] = defaultdict(list)
         for model in board.own_models:
             if text := _notes(_columns(board, model)):
-                yield f"{MARK} Not comparable: {board.title}, {model}: {text}"
+                reasons[text].append(model)
+        for text, models in reasons.items():
+            names = f"all {len(models)} models" if len(models) == len(board.own_models) > 1 else ", ".join(models)
+            yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
         yield from _judge_notes(board)
         yield from _cut_notes(board)
         yield from _errata_notes(board)

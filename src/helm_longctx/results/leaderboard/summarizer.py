@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -101,6 +101,15 @@ def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], 
     return matcher.substitute(dict(environment))
 
 
+def _tell_models_apart(runs: Iterable[Run]) -> None:
+    """Give models of the same display name their names, because HELM's pages show `my/x` and `other/x` as `x`."""
+    shown = {(each := get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec)).name: each for run in runs}
+    titles = Counter(each.display_name for each in shown.values())
+    for each in shown.values():
+        if titles[each.display_name] > 1:
+            each.display_name = each.name
+
+
 def _with_shown_model(spec: RunSpec) -> RunSpec:
     """Return a run spec whose model has the name that all tables show, so that it has a row of its own."""
     about, adapter = {"scenario_spec": {"args": spec.scenario_spec.args or {}}}, spec.adapter_spec
@@ -142,6 +151,7 @@ class LongContextSummarizer(Summarizer):
         """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
         own = self.runs
         self.runs = [*own, *self._scores.helm_runs]
+        _tell_models_apart(self.runs)
         super().group_runs()
         self.runs = own
 

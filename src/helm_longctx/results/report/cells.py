@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from helm_longctx.results.boards import FLOORS, Board, percent, show_model
+from helm_longctx.results.boards import FLOORS, Board, percent, range_text, show_model
 from helm_longctx.results.comparability import MARK, Caveat, describe
+from helm_longctx.results.comparison import p_text
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.report.document import Cell
 from helm_longctx.results.rows import score_notes
@@ -20,11 +21,6 @@ SHOWN = 12
 
 FEWEST_PUBLISHED = 4
 """Number of published models in plots, however many own models there are."""
-
-
-def interval_text(interval: Interval) -> str:
-    """Return an interval in percent."""
-    return "unknown" if math.isnan(interval.low) else f"{percent(interval.low)} to {percent(interval.high)}"
 
 
 def caveat_kinds(caveats: Iterable[Caveat]) -> str:
@@ -47,7 +43,9 @@ def shown_models(ranking: Sequence[Result]) -> list[str]:
 
 def all_models(board: Board) -> list[str]:
     """Return the user's models, the floors, and the published models, each by rank."""
-    ranked = [each.model for each in board.ranking(board.main_length, board.main_part(board.main_length))]
+    part = board.main_part(board.main_length)
+    scores = [*board.ranking(board.main_length, part), *board.unranked(board.main_length, part)]
+    ranked = [each.model for each in scores]
     kinds = ("own", "floor", "published")
     return sorted(dict.fromkeys([*ranked, *board.models]), key=lambda model: kinds.index(kind_of(board, model)))
 
@@ -85,7 +83,7 @@ def number_cell(value: float | None, note: str = "", text: str = "", lacking: st
 
 
 def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
-    """Return a score with half the width of its interval, and its mark.
+    """Return a score with its interval and its mark.
 
     Args:
         best: the best score of the column.
@@ -94,14 +92,14 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
     if result is None or not result.has_score:
         return Cell("–", note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
     interval = result.interval
-    known = f"95 % interval {interval_text(interval)}, n = {interval.n}"
-    notes = [known if interval.n else "the number of questions is not known"]
+    ends = range_text(interval.low, interval.high)
+    notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
     return Cell(
         percent(interval.mean) + (f" {MARK}" if result.caveats else ""),
         interval.mean,
-        "" if math.isnan(result.half_width) else f"±{percent(result.half_width)}",
+        ends,
         "; ".join(notes),
         tag=tag,
     )
@@ -111,19 +109,15 @@ def rho_cell(each: Correlation) -> Cell:
     """Return a correlation with its interval; its p-value is a tooltip."""
     if math.isnan(each.rho):
         return Cell("–", note="too few different values")
-    interval = "" if math.isnan(each.low) else f"{each.low:.2f} to {each.high:.2f}"
-    return Cell(f"{each.rho:.2f}", each.rho, interval, note=p_text(each.p_value))
+    return Cell(
+        f"{each.rho:.2f}", each.rho, range_text(each.low, each.high, "{:.2f}".format), note=p_text(each.p_value)
+    )
 
 
-def p_text(p_value: float) -> str:
-    """Return a p-value in words."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-
-
-def rank_cell(rank: Rank | None) -> Cell:
-    """Return a rank with its range, or a dash for None."""
+def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
+    """Return a rank with its range, or a dash for None, with a note that says why there is none."""
     if rank is None:
-        return Cell("–", note="no rank")
+        return Cell("–", note=note)
     return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
 
 

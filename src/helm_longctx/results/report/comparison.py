@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from itertools import permutations
 
 import numpy as np
 
@@ -30,11 +31,14 @@ def comparison_sections(board: Board) -> list[Section]:
 def _section(board: Board, length: int | None) -> Section | None:
     part = board.main_part(length)
     ranking = board.ranking(length, part)
-    if len(ranking) < 2:
+    differences = find_differences(board, part, length)
+    if len(ranking) < 2 and not differences:
         return None
-    differences, scores = find_differences(board, part, length), {each.model: each for each in ranking}
+    scores = {each.model: each for each in (*ranking, *board.unranked(length, part))}
+    # Published models without a rank have no task in common with the user's.
+    compared = [each for each in scores.values() if each in ranking or not each.is_published]
     names = {
-        model: show_model(model) + (f" {MARK}" if scores[model].caveats else "") for model in shown_models(ranking)
+        model: show_model(model) + (f" {MARK}" if scores[model].caveats else "") for model in shown_models(compared)
     }
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
@@ -43,25 +47,30 @@ def _section(board: Board, length: int | None) -> Section | None:
         _methods(board, ranking, length, name),
         _profiles(board, ranking, length, name),
     ]
+    shown = [block for block in blocks if block]
+    if not shown:
+        return None
     what = "overall score" if part == OVERALL else f"score in {board.titles[part]}"
     about = (
-        f"By {what}. Models that were run here are compared on the same instances (a test of paired differences by"
-        f" clusters), others by their intervals. Ties are by p-values that are adjusted for all {len(differences) // 2}"
-        f" pairs of the {len(ranking)} models (Holm's method). {MARK} marks models whose scores are not comparable."
+        f"By {what}, on the tasks that both models have. Models that were run here are compared on the same instances"
+        " (a test of paired differences by clusters), and with published ones by their intervals. P-values are adjusted"
+        " by Holm's method in two families: your models with each other, and with published ones. Published models are"
+        f" not compared with each other. {MARK} marks models whose scores are not comparable."
     )
-    title = f"Comparisons {label(length)}".strip()
-    return Section(name, title, [block for block in blocks if block], about, choice=label(length))
+    return Section(name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length))
 
 
-def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Figure:
-    pairs = {(one, other): differences[one, other] for one in names for other in names if one != other}
+def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Figure | None:
+    pairs = {pair: differences[pair] for pair in permutations(names, 2) if pair in differences}
+    if not pairs:
+        return None
     rows = [_pair_row(names[one], names[other], each) for (one, other), each in pairs.items()]
     # With `or 1.0` the ends of the colour scale are never equal.
     largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
     about = (
         "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
         " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
-        " on ties, is for all pairs."
+        " on ties, is for all pairs of its family."
     )
     text = "(datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
     shares, p_values = dict.fromkeys(("difference", "low", "high"), "+.1%"), dict.fromkeys(("p", "adjusted p"), ".2~g")
@@ -85,19 +94,22 @@ def _pair_row(one: str, other: str, difference: Decision) -> dict[str, object]:
 
 def _ranks(
     board: Board, names: Mapping[str, str], ranking: Sequence[Result], differences: Differences, name: str
-) -> Figure:
+) -> Figure | None:
     ranks = find_ranks(ranking, differences)
     rows = [
         # The same plot shows scores and ranks, so the rank is put in the field of the score.
-        {"model": shown, "score": rank, "low": low, "high": high, "kind": kind_of(board, model)}
-        for model, shown in names.items()
+        {"model": names[model], "score": rank, "low": low, "high": high, "kind": kind_of(board, model)}
+        for model in names
+        if model in ranks and model in board.own_models
         for rank, low, high in [astuple(ranks[model])]
     ]
+    if len(ranking) < 2 or not rows:
+        return None
     about = (
-        f"Each model's rank among {len(ranking)} by score, and the best and the worst rank that the comparisons leave"
-        " open. Models with overlapping ranges may change places."
+        f"The rank of each of your models among {len(ranking)} by score, and the best and the worst rank that the"
+        " comparisons leave open. Models with overlapping ranges may change places."
     )
-    spec = interval_plot("rank", list(names.values()), ranks=True)
+    spec = interval_plot("rank", [str(row["model"]) for row in rows], ranks=True)
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
 
 
@@ -108,7 +120,7 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     models = [
         model
         for model in own_first(each.model for each in ranking)
-        if all(board.score(model, part, length) for part in columns)
+        if columns == _common_parts(board, [model], columns, length)
     ]
     if len(columns) < 2 or len(models) < 2:
         return None
@@ -139,7 +151,9 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
 
 
 def _common_parts(board: Board, models: Sequence[str], parts: Sequence[str], length: int | None) -> list[str]:
-    return [part for part in parts if all(board.score(model, part, length) for model in models)]
+    """Return the parts in which all models have a score over the same tasks."""
+    ranked = {part: {each.model for each in board.ranking(length, part)} for part in parts}
+    return [part for part in parts if ranked[part].issuperset(models)]
 
 
 def _values(board: Board, model: str, parts: Sequence[str], length: int | None) -> list[float]:

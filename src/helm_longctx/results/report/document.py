@@ -25,8 +25,8 @@ class Cell:
         detail: a small text after the text, such as an interval.
         note: explanation of the cell, which is a tooltip on pages.
         link: address of the page to which the cell leads.
-        tag: `best` or `lacking`, which pages show by type and colour; in the cell of a model `own` or `floor`, which
-            pages show in the whole row.
+        tag: `best` or `lacking`, which pages show by type and colour; in the cell of a model `own`, `unranked` (an own
+            one without a rank) or `floor`, which pages show in the whole row.
     """
 
     text: str
@@ -44,11 +44,13 @@ class Column:
     Args:
         note: explanation of the column, which is a tooltip on pages.
         is_number: whether the column is aligned to the right and sorted from large to small.
+        is_ranked: whether the rows are sorted by this column at first, which pages show.
     """
 
     title: str
     note: str = ""
     is_number: bool = True
+    is_ranked: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Table:
 
 
 def _row_kind(row: Sequence[Cell]) -> str:
-    return next((cell.tag for cell in row if cell.tag in ("own", "floor")), "other")
+    return next((cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other")
 
 
 def _plain(cell: Cell, column: Column) -> str | float:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from helm_longctx._version import VERSION
-from helm_longctx.results.boards import one_line, percent
+from helm_longctx.results.boards import one_line, percent, range_text, signed_percent
 from helm_longctx.results.gates.answers import Agreement, AnswerPair, part_name
 from helm_longctx.results.gates.findings import Finding
 from helm_longctx.results.gates.gate import ALL, Gate, Part, Question, points
@@ -131,7 +131,7 @@ def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question)
 def _part_row(name: str, part: Part) -> list[Cell]:
     found, drop = part.drop.comparison, part.drop
     effect = found.effect
-    ends = f"{100 * effect.low:+.1f} to {100 * effect.high:+.1f}"
+    ends = range_text(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
     numbers = (effect.n, found.wins, found.losses)
     return [

@@ -6,7 +6,7 @@ import math
 from itertools import combinations
 from typing import Any
 
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import Board, label, range_text
 from helm_longctx.results.judged import JudgedAnswers, find_judged_answers
 from helm_longctx.results.report.cells import rho_cell, short_name
 from helm_longctx.results.report.document import Cell, Column, Figure, Section, Table
@@ -66,7 +66,7 @@ def _best(found: JudgedAnswers) -> str:
 
 
 def _text(each: Correlation) -> str:
-    ends = "" if math.isnan(each.low) else f" ({each.low:.2f} to {each.high:.2f})"
+    ends = "" if math.isnan(each.low) else f" ({range_text(each.low, each.high, '{:.2f}'.format)})"
     return f"rho = {each.rho:.2f}{ends}, n = {each.n}"
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from helm_longctx.results.boards import Board, label, percent, score_key, show_model
+from helm_longctx.results.boards import Board, label, percent, range_text, score_key, show_model, signed_percent
 from helm_longctx.results.comparability import MARK
-from helm_longctx.results.comparison import Differences, find_differences, find_ranks
+from helm_longctx.results.comparison import Differences, describe_best, describe_pair, find_differences, find_ranks
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.report.cells import (
+    SHOWN,
     caveat_kinds,
-    interval_text,
     kind_of,
     model_cell,
     number_cell,
@@ -25,6 +26,9 @@ from helm_longctx.results.report.cells import (
 from helm_longctx.results.report.document import Answer, Cell, Column, Figure, Section, Table
 from helm_longctx.results.report.plots import interval_plot
 from helm_longctx.results.statistics.ranking import Rank
+
+UNRANKED = "unranked"
+"""The tag of the user's models whose score is a mean over other tasks than the ranked ones."""
 
 WIDEST = (
     "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
@@ -58,58 +62,85 @@ def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Resul
     what, where = ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
     own = [each for each in ranking if not each.is_published]
     compared = own or ranking
-    if not compared:
-        about = "Floors need no understanding of the context, so they have no rank."
-        return Answer(question, "No model has a score, only floors and models without the context.", about, False)
+    floors = [each for each in board.floors(part, length) if not each.is_published]
+    if not compared or (floors and not own):
+        return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} (95 % interval {interval_text(best.interval)})"
+    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
     if len(compared) > 1:
         verdict = f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
     else:
         verdict = f"{show_model(best.model)} has {'a' if where else 'an'} {what} of {score}{where}."
-    is_sure = len(compared) > 1 and not _find_ties(compared, differences)
-    certainty = _certainty(ranking, compared, differences)
-    return Answer(question, verdict, certainty, is_sure, _note(ranking, best))
+    outside = _outside(board, best, board.unranked(length, part) if own else [], differences)
+    certainty = _certainty(ranking, own, differences)
+    is_sure = len(own) > 1 and all(differences[best.model, each.model].is_different for each in own[1:])
+    return Answer(question, verdict, certainty, is_sure, _note(ranking, best, outside))
 
 
-def _certainty(ranking: Sequence[Result], compared: Sequence[Result], differences: Differences) -> str:
-    """Say with which models the best one is tied, and which of all models is the best if that is another one."""
-    first, ties = ranking[0], _tie_text(ranking, differences)
-    if len(compared) == len(ranking):
-        return ties
-    if compared[0] is first:
-        return f"It is the highest of all {len(ranking)} models here. {ties}"
-    best = f"Of all {len(ranking)} models here, {show_model(first.model)} has the highest: {_score_text(first)}. {ties}"
-    return f"{_tie_text(compared, differences)} {best}".strip()
+def _floor_answer(question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]) -> Answer:
+    about = "Floors need no understanding of the context, so they have no rank."
+    if not floors:
+        return Answer(question, "No model has a score, only floors and models without the context.", about, False)
+    best = max(floors, key=lambda each: each.interval.mean)
+    verdict = (
+        f"Only floors were run here. {show_model(best.model)} has {_score_text(best)} in {board.titles[best.part]}."
+    )
+    if ranking:
+        first = ranking[0]
+        about += (
+            f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
+        )
+    return Answer(question, verdict, about, False, WIDEST if ranking else "")
+
+
+def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Differences) -> str:
+    """Say how the best of the user's models compares with the others, and with the published ones."""
+    if not own:
+        return "Published scores are not compared with each other, because only means are known." if ranking[1:] else ""
+    best, published = own[0], [each for each in ranking if each.is_published]
+    texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
+    if published and ranking[0] is best:
+        texts += [f"It is the highest of all {len(ranking)} models with this score."]
+    elif published:
+        first = ranking[0]
+        name, score = show_model(first.model), _score_text(first)
+        texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
+    if published:
+        decisions = [differences[best.model, each.model] for each in published]
+        signs = [each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions]
+        outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
+        counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
+        texts += [f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."]
+    return " ".join(filter(None, texts))
+
+
+def _outside(board: Board, best: Result, others: Sequence[Result], differences: Differences) -> str:
+    """Say why models have no rank, and how those of the user compare with the best one on the tasks that both have."""
+    texts = []
+    for each in others:
+        if not each.is_published:
+            pair, there = differences.get((each.model, best.model)), board.tasks_behind(each)
+            tasks = ", ".join(board.titles[task] for task in board.tasks_of(each.part, each.length) if task in there)
+            verdict = f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}" if pair else ""
+            texts.append(
+                f"{show_model(each.model)} has no rank, because its mean is over other tasks ({tasks}){verdict}."
+            )
+    if published := len(others) - len(texts):
+        texts.append(
+            f"{published} published models have no rank beside yours, because their means are over other tasks."
+        )
+    return " ".join(texts)
 
 
 def _score_text(result: Result) -> str:
     return percent(result.interval.mean) + (f" {MARK}" if result.caveats else "")
 
 
-def _note(ranking: Iterable[Result], best: Result) -> str:
+def _note(ranking: Iterable[Result], best: Result, outside: str) -> str:
     marked = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
-    notes = [marked if best.caveats else "", WIDEST if any(each.is_published for each in ranking) else ""]
+    notes = [marked if best.caveats else "", outside, WIDEST if any(each.is_published for each in ranking) else ""]
     return " ".join(filter(None, notes))
-
-
-def _find_ties(ranking: Sequence[Result], differences: Differences) -> list[str]:
-    """Return the models that cannot be told apart from the first one, the user's own first."""
-    best, *others = (each.model for each in ranking)
-    return own_first(other for other in others if not differences[best, other].is_different)
-
-
-def _tie_text(ranking: Sequence[Result], differences: Differences) -> str:
-    """Say with which models the first one is tied; nothing if there is no other."""
-    if len(ranking) < 2:
-        return ""
-    if tied := [show_model(model) for model in _find_ties(ranking, differences)]:
-        rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
-        return f"Statistical tie with {', '.join(tied[:4])}{rest}."
-    largest = max(differences[ranking[0].model, each.model].adjusted for each in ranking[1:])
-    at_most = "< 0.001" if largest < 0.001 else f"≤ {largest:.3f}"
-    return f"It is higher than all others (adjusted p {at_most})."
 
 
 def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str) -> Figure | None:
@@ -121,7 +152,7 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
         {"model": short_name(each.model), **score_row(each), "kind": kind_of(board, each.model)}
         for each in (*(by_model[model] for model in models), *floors)
     ]
-    about = f"{len(models)} of {len(ranking)} models with 95 % intervals."
+    about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
@@ -135,25 +166,46 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
     columns = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
     best = {each: _best(board, each, length) for each in columns}
-    floor = board.floor(part, length)
+    floors = board.floors(part, length)
     rows = []
-    for model, context in _lines(board, length, ranks):
+    for name_cell, model, context in _lines(board, part, length, ranks):
         cells = [_cell(board, model, context, each, length, best[each]) for each in columns]
-        above = [] if floor is None else [_above(board.score(model, part, length, context), floor)]
-        rank = rank_cell(ranks.get(model) if context == "full" else None)
-        rows.append([rank, model_cell(board, model, context), *cells, *above])
+        above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
+        rows.append([_rank(ranks.get(model) if context == "full" else None, name_cell), name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
-    heads = _headings(board, part, columns, floor)
-    return Table(f"{name}-table", title, heads, rows, _about(board, columns), search=True)
+    heads = _headings(board, part, columns, bool(floors))
+    return Table(f"{name}-table", title, heads, rows, _about(board, columns, bool(floors)), search=True)
 
 
-def _lines(board: Board, length: int | None, ranks: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the model and the context of each row: own models by rank, floors and closed books, published models."""
+def _rank(rank: Rank | None, model: Cell) -> Cell:
+    if rank is None:
+        return rank_cell(None, "a mean over other tasks than the ranked scores" if model.tag == UNRANKED else "no rank")
+    # Published models are not compared with each other, so it is not known which ranks are open.
+    return rank_cell(rank) if model.tag == "own" else Cell(f"{rank.rank:g}", rank.rank)
+
+
+def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) -> list[tuple[Cell, str, str]]:
+    """Return the name, the model and the context of each row.
+
+    The user's models come first by rank, then those without a rank, floors and closed books, and published models.
+    """
     there = {(place.model, place.context) for place in board.scores if place.length == length}
-    models = dict.fromkeys([*ranks, *board.models])
-    lines = [(model, context) for context in ("full", "none") for model in models if (model, context) in there]
-    order = {"own": 0, "floor": 1, "": 2}
-    return sorted(lines, key=lambda line: order[model_cell(board, *line).tag])
+    unranked = {each.model: None for each in board.unranked(length, part)}
+    models = dict.fromkeys([*ranks, *unranked, *board.models])
+    lines = [
+        (model_cell(board, model, context), model, context)
+        for context in ("full", "none")
+        for model in models
+        if (model, context) in there
+    ]
+    lines = [
+        (replace(name, tag=UNRANKED, detail="not ranked"), model, context)
+        if name.tag == "own" and model in unranked
+        else (name, model, context)
+        for name, model, context in lines
+    ]
+    order = {"own": 0, UNRANKED: 1, "floor": 2, "": 3}
+    return sorted(lines, key=lambda line: order[line[0].tag])
 
 
 def _best(board: Board, part: str, length: int | None) -> float | None:
@@ -163,20 +215,32 @@ def _best(board: Board, part: str, length: int | None) -> float | None:
     return scores[0].interval.mean if len(scores) > 1 else None
 
 
-def _headings(board: Board, part: str, columns: Iterable[str], floor: float | None) -> list[Column]:
-    above = Column("Above floor", f"{board.titles[part]} minus the score of the best floor.")
-    rank = f"The rank by {board.titles[part]}. The range has the ranks that the comparisons of all pairs leave open."
+def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool) -> list[Column]:
+    title = board.titles[part]
+    about = (
+        f"{title} minus the score of the best floor over the same tasks. Floors are baselines that need no"
+        " understanding of the context, such as a search for words; a model below them does worse than that."
+    )
+    rank = (
+        f"The rank by {title}. The range has the ranks that the comparisons leave open: of your models with each other,"
+        " and with the published ones."
+    )
     heads = [Column("Rank", rank), Column("Model", is_number=False)]
-    return [*heads, *(Column(board.titles[each]) for each in columns), *([above] if floor is not None else [])]
+    scores = [
+        Column(board.titles[each], "The ranks are by this column." * (each == part), is_ranked=each == part)
+        for each in columns
+    ]
+    return [*heads, *scores, *([Column("Above floor", about)] if has_floors else [])]
 
 
-def _about(board: Board, columns: Sequence[str]) -> str:
+def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
+    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
     others = [board.titles[each] for each in columns if each in board.others]
     rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
     return (
-        f"Scores in percent with half the width of their 95 % interval.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable."
+        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f" {MARK} marks scores that are not comparable.{floor}"
     )
 
 
@@ -184,11 +248,14 @@ def _cell(board: Board, model: str, context: str, part: str, length: int | None,
     return score_cell(board.find(model, part, length, context), best if context == "full" else None)
 
 
-def _above(score: Result | None, floor: float) -> Cell:
+def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
     if score is None:
         return number_cell(None)
-    gap = score.interval.mean - floor
-    return number_cell(gap, text=f"{100 * gap:+.1f}", lacking=caveat_kinds(score.caveats))
+    same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
+    if not same:
+        return number_cell(None, "no floor over the same tasks")
+    gap = score.interval.mean - max(same)
+    return number_cell(gap, text=signed_percent(gap), lacking=caveat_kinds(score.caveats))
 
 
 def _task_table(board: Board, length: int | None, name: str) -> Table | None:
@@ -230,4 +297,4 @@ def first_models(board: Board) -> dict[str, bool]:
     every = own_first(dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
-    return {show_model(model): model in own[:8] or model in best for model in every}
+    return {show_model(model): model in own[:SHOWN] or model in best for model in every}

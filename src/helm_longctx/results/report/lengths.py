@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import Board, label, range_text
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.lengths import by_depth, splits
 from helm_longctx.results.means import OVERALL
@@ -16,7 +16,6 @@ from helm_longctx.results.report.cells import (
     all_models,
     caveat_kinds,
     interval_row,
-    interval_text,
     kind_of,
     model_cell,
     number_cell,
@@ -206,7 +205,7 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
     note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
     return [
-        number_cell(loss.mean, f"95 % interval {interval_text(loss)}", lacking=lacking),
+        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
         number_cell(longest, note if longest else f"no length; {note}".rstrip("; "), text, lacking),
     ]
 

@@ -104,7 +104,7 @@ def _table(scores: Sequence[ModelScore], name: str) -> Table:
 
 def _row(result: Result, properties: ModelProperties) -> list[Cell]:
     texts = _texts(properties)
-    window = Cell(label(properties.window), properties.window) if properties.window else Cell("–", note=UNKNOWN)
+    window = Cell(f"{properties.window:,}", properties.window) if properties.window else Cell("–", note=UNKNOWN)
     size = Cell(properties.parameters, properties.active) if properties.parameters else Cell("–", note=UNKNOWN)
     names = ("architecture", "positions", "training", "family")
     return [

@@ -82,13 +82,30 @@ THEMES = {
 """Vega's configuration by theme. Readers with red-green blindness can also distinguish the colours."""
 
 
-def _model_scales() -> Spec:
-    """Return the encoding of models by colour and by shape, in the order of the rows; the legend shows colours."""
-    legend = {"orient": "bottom", "columns": 4, "title": None}
+DASHES = ([1, 0], [7, 3], [2, 2])
+"""Dashes of lines without points: the eight colours are used with each of them."""
+
+
+_LEGEND = {"orient": "bottom", "columns": 4, "title": None}
+"""The legend of models."""
+
+
+def _model_scales(second: str) -> Spec:
+    """Return the encoding of models by colour, and by shape or by dashes, in the order of the rows.
+
+    A theme has eight colours. The legend shows both, so that it can tell 24 models apart.
+
+    Args:
+        second: `shape` or `strokeDash`.
+    """
+    values = list(SHAPES) if second == "shape" else [dash for dash in DASHES for _ in range(8)]
     model = {"field": "model", "type": "nominal", "sort": None}
+    # The encodings are in different layers, so Vega-Lite would make a legend of each.
+    look = {second: {"value": {"expr": f"scale('{second}', datum.value)"}}}
     return {
-        "color": {**model, "legend": legend},
-        "shape": {**model, "legend": None, "scale": {"range": list(SHAPES)}},
+        # Of layers, only one may have an encoding of its own in the legend.
+        "color": {**model, "legend": {**_LEGEND, "encoding": {"symbols": look}}},
+        second: {**model, "legend": None, "scale": {"range": values}},
     }
 
 
@@ -150,7 +167,8 @@ def curves(parts: Sequence[str], levels: Sequence[str], x_title: str, over: str 
     """
     axis = {"labelAngle": 0, "grid": False}
     x = {"field": over, "type": "ordinal", "sort": list(levels), "title": x_title, "axis": axis}
-    own_axes = {} if over == "length" else {"resolve": {"scale": {"x": "independent"}}}
+    # Without axes of their own, the panels above an empty place would have theirs below it.
+    own_axes = {"resolve": {"axis" if over == "length" else "scale": {"x": "independent"}}}
     return {
         **_base(),
         **own_axes,
@@ -158,7 +176,7 @@ def curves(parts: Sequence[str], levels: Sequence[str], x_title: str, over: str 
         "columns": 3,
         "spec": {
             **{"width": 330, "height": 190},
-            "encoding": {"x": x, "color": _model_scales()["color"]},
+            "encoding": {"x": x, "color": {**_model_scales("shape")["color"], "legend": _LEGEND}},
             "layer": _curve_layers(over),
         },
     }
@@ -186,7 +204,7 @@ def _curve_layers(over: str) -> list[Spec]:
         },
         {
             "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
-            "encoding": {"y": y, "shape": _model_scales()["shape"], "tooltip": tooltip},
+            "encoding": {"y": y, **_model_scales("shape"), "tooltip": tooltip},
         },
         _marks({"y": y}),
     ]
@@ -417,7 +435,7 @@ def profiles() -> Spec:
         "encoding": {
             "x": {"field": "threshold", "type": "quantitative", "title": "score", "axis": _AXIS},
             "y": {"field": "share", "type": "quantitative", "title": "share with a higher score", "axis": _AXIS},
-            "color": _model_scales()["color"],
+            **_model_scales("strokeDash"),
         },
     }
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, show_model
+from helm_longctx.results.boards import Board, range_text, show_model
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.pooling import PooledRanking, pool_boards
 from helm_longctx.results.report.cells import interval_row, number_cell, rank_cell
@@ -57,7 +57,11 @@ def _agreement_text(agreement: Correlation) -> str:
     """Say how far the ranking agrees with that by means."""
     if math.isnan(agreement.rho):
         return "A rank correlation with the means needs three models."
-    ends = "" if math.isnan(agreement.low) else f" (95 % interval {agreement.low:.2f} to {agreement.high:.2f})"
+    ends = (
+        ""
+        if math.isnan(agreement.low)
+        else f" (95 % interval {range_text(agreement.low, agreement.high, '{:.2f}'.format)})"
+    )
     return (
         f"Spearman's rank correlation with the means over tasks and lengths is {agreement.rho:.2f}{ends}, over"
         f" {agreement.n} models."
@@ -82,7 +86,9 @@ def _plot(found: PooledRanking, order: Sequence[str]) -> Figure:
 
 
 def _table(found: PooledRanking, order: Sequence[str]) -> Table:
-    by_mean = sorted(found.means, key=lambda model: -found.means[model])
+    # Means over other tasks and lengths have no rank beside means over all.
+    whole = [model for model in found.means if found.cells[model] == found.most_cells]
+    by_mean = sorted(whole, key=lambda model: -found.means[model])
     heads = [
         Column("Rank", "The rank by strength. The range has the ranks that the comparisons of all pairs leave open."),
         Column("Model", is_number=False),
@@ -95,19 +101,19 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     about = (
         f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
     )
-    rows = [_row(found, model, by_mean.index(model) + 1) for model in order]
+    rows = [_row(found, model, by_mean.index(model) + 1 if model in by_mean else None) for model in order]
     return Table(f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True)
 
 
-def _row(found: PooledRanking, model: str, by_mean: int) -> list[Cell]:
+def _row(found: PooledRanking, model: str, by_mean: int | None) -> list[Cell]:
     strength = found.pooling.strengths[model]
     lacking = "" if found.cells[model] == found.most_cells else f"over {found.cells[model]} of {found.most_cells}"
     return [
         rank_cell(found.pooling.ranks[model]),
         Cell(show_model(model), tag="own"),
-        Cell(f"{strength.mean:+.2f}", strength.mean, f"{strength.low:+.2f} to {strength.high:+.2f}"),
+        Cell(f"{strength.mean:+.2f}", strength.mean, range_text(strength.low, strength.high, "{:+.2f}".format)),
         number_cell(_chance(strength).mean),
         Cell(f"{strength.n:,}", strength.n),
         number_cell(found.means[model], lacking=lacking),
-        Cell(str(by_mean), by_mean),
+        Cell(str(by_mean), by_mean) if by_mean else Cell("–", note="a mean over fewer tasks and lengths"),
     ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from helm_longctx.results.boards import Board, percent, show_model
+from helm_longctx.results.boards import Board, percent, range_text, show_model
 from helm_longctx.results.comparability import MARK
-from helm_longctx.results.report.cells import interval_text
 from helm_longctx.results.report.document import Cell, Column, Section, Table
 from helm_longctx.results.reproduction import Measurement, measure, published_interval
-from helm_longctx.tasks.protocols import Protocol, Reported
+from helm_longctx.tasks.protocols import Protocol, Reported, find_protocols
 
 ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
@@ -24,7 +23,7 @@ def reported_sections(board: Board) -> list[Section]:
     results = [each for _, rows in board.runs for each in rows]
     families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
     # The published tables of benchmarks are on the leaderboard.
-    for protocol in board.benchmark.protocols() if board.runs and not board.folder else ():
+    for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
         if protocol.rows and not protocol.is_table and (found := measure(protocol, board.benchmark, results)):
             families.setdefault(protocol.family, []).append((protocol, found))
     return [_section(board, family, points) for family, points in families.items()]
@@ -60,7 +59,13 @@ def _own_cell(found: Measurement | None) -> Cell:
         return Cell("")
     text = percent(found.interval.mean) + (f" {MARK}" if found.reasons else "")
     tag = "lacking" if found.reasons else ""
-    return Cell(text, found.interval.mean, interval_text(found.interval), "; ".join(found.reasons), tag=tag)
+    return Cell(
+        text,
+        found.interval.mean,
+        range_text(found.interval.low, found.interval.high) or "unknown",
+        "; ".join(found.reasons),
+        tag=tag,
+    )
 
 
 def _published_cell(row: Reported | None, protocol: Protocol) -> Cell:
@@ -68,4 +73,4 @@ def _published_cell(row: Reported | None, protocol: Protocol) -> Cell:
         return Cell("")
     note = f"{row.source.title}, {row.source.date}. Confidence: {row.confidence}. {row.source.settings}".strip()
     interval = published_interval(row, protocol)
-    return Cell(f"{row.value:g}", interval.mean, interval_text(interval), note)
+    return Cell(f"{row.value:g}", interval.mean, range_text(interval.low, interval.high) or "unknown", note)

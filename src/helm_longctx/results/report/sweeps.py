@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import Board, label, range_text
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.reading import Result
 from helm_longctx.results.report.cells import (
     all_models,
     caveat_kinds,
-    interval_text,
     kind_of,
     model_cell,
     number_cell,
@@ -111,6 +110,6 @@ def _row(board: Board, model: str, levels: Levels, there: list[str]) -> list[Cel
     return [
         model_cell(board, model),
         *(score_cell(levels.get(level)) for level in there),
-        number_cell(loss.mean, f"95 % interval {interval_text(loss)}", lacking=lacking),
+        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
         Cell("–" if effective is None else there[effective], note=f"possible at 95 %: {possible}" if possible else ""),
     ]

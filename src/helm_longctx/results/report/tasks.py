@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.comparison import p_text
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.report.cells import p_text
 from helm_longctx.results.report.document import Figure, Section
 from helm_longctx.results.report.plots import matrix, mirror, scatter
 from helm_longctx.results.statistics import correlation

@@ -43,11 +43,6 @@ class Interval:
     high: float
     n: int
 
-    @property
-    def half_width(self) -> float:
-        """The longer side of the interval, which need not be symmetric."""
-        return max(self.high - self.mean, self.mean - self.low)
-
 
 def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> Interval:
     """Return the mean of scores and its interval.

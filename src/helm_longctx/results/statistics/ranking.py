@@ -14,7 +14,7 @@ from helm_longctx.results.statistics.intervals import Floats
 
 @dataclass(frozen=True)
 class Rank:
-    """The rank of a model, from 1 for the best, with its 95 % range. Models with equal scores share a mean rank."""
+    """The rank of a model, from 1 for the best, with its 95 % range. Models with equal scores share the best rank."""
 
     rank: float
     low: int
@@ -35,7 +35,7 @@ def rank_ranges(scores: Mapping[str, float], decisions: Mapping[tuple[str, str],
     from scipy.stats import rankdata
 
     # The scores are rounded, because equal means can differ in the last digit by the order of summation.
-    ranks = rankdata([-round(score, 12) for score in scores.values()])
+    ranks = rankdata([-round(score, 12) for score in scores.values()], method="min")
     better, worse = dict.fromkeys(scores, 0), dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
