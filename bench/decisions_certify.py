@@ -1,16 +1,15 @@
 """Simulates what certificates and effective lengths decide, with known truths: rows of bench/decisions.py.
 
-python bench/decisions_certify.py [--rounds 100] [--prompts 8]
+python bench/decisions.py certify --rounds 100 --seed 0
 
 Scores of models are drawn: an answer is right with the probability of the score, whatever the answer at another length
-is. Programs without a model read real prompts. Their scores are drawn again from those of --prompts questions of each
+is. Programs without a model read real prompts. Their scores are drawn again from those of `PROMPTS` questions of each
 kind at each length, so that 1m prompts need not be read for each seed: a search reads as many tokens of a text of any
 length, so at 256k it has at least its score at 1m.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +43,9 @@ SCORES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 FILL = 0.95
 """Part of its length that a prompt fills."""
 
+PROMPTS = 8
+"""Questions of each kind at the claim that a search reads."""
+
 Row = tuple[str, str]
 """What was measured, and the figures."""
 
@@ -57,17 +59,18 @@ class Rates(NamedTuple):
     most: float
 
 
-def make_rows(rounds: int, prompts: int = 8) -> Iterator[Row]:
-    """Yield a row for each cell. The seeds are 0 to `rounds` - 1."""
-    yield from _score_rows(rounds)
-    yield from _search_rows(max(rounds // 5, 1), prompts)
-    yield from _length_rows(rounds)
+def rows(rounds: int, seed: int) -> Iterator[str]:
+    """Yield a line for each cell. The seeds are `seed` to `seed` + `rounds` - 1."""
+    logging.getLogger("bm25s").setLevel(logging.ERROR)
+    seeds = range(seed, seed + rounds)
+    found = chain(_score_rows(seeds), _search_rows(seeds[: max(rounds // 5, 1)]), _length_rows(rounds, seed))
+    yield from (f"{name}: {about}" for name, about in found)
 
 
-def _score_rows(rounds: int) -> Iterator[Row]:
+def _score_rows(seeds: Sequence[int]) -> Iterator[Row]:
     for loss in (0.0, 0.2):
         for score in SCORES:
-            found = rate(partial(_keep, score, loss), rounds)
+            found = rate(partial(_keep, score, loss), seeds)
             tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
             about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
             yield f"score {score:g}, loss {100 * loss:.0f} points at 1m", about
@@ -77,15 +80,15 @@ def _keep(score: float, loss: float, block: Block) -> float:
     return score - loss * (block.length == CLAIM)
 
 
-def rate(chance: Callable[[Block], float], rounds: int, claim: int = CLAIM) -> Rates:
+def rate(chance: Callable[[Block], float], seeds: Sequence[int], claim: int = CLAIM) -> Rates:
     """Return how often a model with a known score is certified and refused."""
     found, tokens = list[bool | None](), list[int]()
-    for seed in range(rounds):
+    for seed in seeds:
         design = Design(claim, SHORTEST, KINDS, seed=1000 * seed)
         record = run(design, draw_answers(lambda block, random: float(random.random() < chance(block)), seed)).record()
         found.append(record["holds"])
         tokens.append(record["prompt_tokens"])
-    certified, refused = (found.count(value) / rounds for value in (True, False))
+    certified, refused = (found.count(value) / len(seeds) for value in (True, False))
     return Rates(certified, refused, fmean(tokens) / 1e6, max(tokens) / 1e6)
 
 
@@ -110,7 +113,7 @@ def search_scores(search: str, size: int, kind: str, length: int, prompts: int) 
     return tuple(scores)
 
 
-def _search_rows(rounds: int, prompts: int) -> Iterator[Row]:
+def _search_rows(seeds: Sequence[int]) -> Iterator[Row]:
     """Yield a row for each search and length: it tries one kind, two or all, and gives up on the others."""
     for claim, read in ((32 * 1024, 32 * 1024), (CLAIM, 256 * 1024)):
         for search in SEARCHES:
@@ -118,10 +121,10 @@ def _search_rows(rounds: int, prompts: int) -> Iterator[Row]:
                 scores = {
                     (kind, length): search_scores(search, size, kind, at, count)
                     for kind in KINDS
-                    for length, at, count in ((SHORTEST, SHORTEST, 5 * prompts), (claim, read, prompts))
+                    for length, at, count in ((SHORTEST, SHORTEST, 5 * PROMPTS), (claim, read, PROMPTS))
                 }
                 tried = chain.from_iterable(combinations(KINDS, number) for number in (1, 2, len(KINDS)))
-                hits = [certify_search(scores, kinds, claim, seed) for kinds in tried for seed in range(rounds)]
+                hits = [certify_search(scores, kinds, claim, seed) for kinds in tried for seed in seeds]
                 about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, one kind, two or all"
                 yield about, f"{sum(hits)} of {len(hits)} certified"
 
@@ -147,14 +150,17 @@ CURVES = {
 """Scores at 8k, 16k and 32k as parts of that at 4k. The threshold is 85 %."""
 
 
-def _length_rows(rounds: int) -> Iterator[Row]:
+def _length_rows(rounds: int, seed: int) -> Iterator[Row]:
     for score in (0.5, 0.8, 0.9, 0.98):
         for name, curve in CURVES.items():
-            yield f"effective length 8k, score {score:g}, {name}, 100 questions", _rate_lengths(score, curve, rounds)
+            yield (
+                f"effective length 8k, score {score:g}, {name}, 100 questions",
+                _rate_lengths(score, curve, rounds, seed),
+            )
 
 
-def _rate_lengths(score: float, curve: Sequence[float], rounds: int, questions: int = 100) -> str:
-    random, too_long, covered, sizes = np.random.default_rng(0), 0, 0, []
+def _rate_lengths(score: float, curve: Sequence[float], rounds: int, seed: int, questions: int = 100) -> str:
+    random, too_long, covered, sizes = np.random.default_rng(seed), 0, 0, []
     for _ in range(10 * rounds):
         chances = dict(zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True))
         intervals = {at: mean_interval((random.random(questions) < each).astype(float)) for at, each in chances.items()}
@@ -164,19 +170,3 @@ def _rate_lengths(score: float, curve: Sequence[float], rounds: int, questions: 
         sizes.append(len(possible))
     shares = [each / (10 * rounds) for each in (too_long, covered)]
     return f"{shares[0]:.0%} too long; the truth is possible in {shares[1]:.1%}, of {fmean(sizes):.1f} lengths"
-
-
-def main() -> None:
-    """Print the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--prompts", type=int, default=8, help="questions of each kind at the claim for the searches")
-    arguments = parser.parse_args()
-    logging.getLogger("bm25s").setLevel(logging.ERROR)
-    print(f"seeds 0 to {arguments.rounds - 1}")
-    for name, about in make_rows(arguments.rounds, arguments.prompts):
-        print(f"{name}: {about}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,12 @@
 """Counts how often `helm-longctx gate` finds a proxy that changes what passes, and how often it fails an equal pair.
 
 python bench/gate.py [SEEDS] [--real] [--questions N]
-python bench/gate.py --errors
 
 First the whole command is given once for each proxy, against a local server whose answers differ from request to
 request. Then the model and the proxy answer the recorded prompts again for each seed (100 without SEEDS), and the
 gate's functions decide. With --real, the model is SmolLM2 135M (`local/smollm2-135m-instruct`), which samples at a low
 temperature. It answers N short questions (60), and for each seed questions are drawn with replacement. Of an unchanged
-pair, each question's answers also change sides at random, so that on average the pair is equal. With --errors,
-candidates whose drop is the margin are simulated, and wrong decisions are counted.
+pair, each question's answers also change sides at random, so that on average the pair is equal.
 """
 
 from __future__ import annotations
@@ -24,12 +22,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -44,7 +39,7 @@ from helm_longctx.results.gates.findings import find_differences
 from helm_longctx.results.gates.folder import GateFolder
 from helm_longctx.results.gates.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
-from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
+from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -83,12 +78,8 @@ def main() -> None:
     parser.add_argument("seeds", type=int, nargs="?", default=100)
     parser.add_argument("--real", action="store_true", help="Ask a small language model.")
     parser.add_argument("--questions", type=int, default=60, help="Number of questions to the language model.")
-    parser.add_argument("--errors", action="store_true", help="Count wrong decisions at the margin.")
     options = parser.parse_args()
     logging.disable(logging.ERROR)
-    if options.errors:
-        print_errors()
-        return
     print("proxy               command    no worse  worse  cannot tell  changes of prompts", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -125,21 +116,6 @@ def count_real(seeds: int, number: int) -> None:
         print(f"  {base:.0%} of the base's answers and {candidate:.0%} of the candidate's are right", flush=True)
 
 
-def print_errors() -> None:
-    """Print how often a candidate whose drop is the margin is called no worse, and how often it is called worse."""
-    print("margin  changed  instances  no worse  worse")
-    chance = np.random.default_rng(0)
-    for margin, more, size in product((0.02, 0.05), (0.0, 0.02, 0.1), (200, 300, 500, 1000, 2000)):
-        shares = [more / 2, margin + more / 2, 1 - margin - more]
-        drawn = Counter(map(tuple, chance.multinomial(size, shares, 4000).tolist()))
-        verdicts: Counter[Verdict] = Counter()
-        for (wins, losses, ties), times in drawn.items():
-            a, b = [1] * wins + [0] * (losses + ties), [0] * wins + [1] * losses + [0] * ties
-            verdicts[decide_drops({"": [Pairs(a, b, range(size), 1.0)]}, margin, 0.8)[""].verdict] += times
-        found = [verdicts[each] / 4000 for each in (Verdict.NO_WORSE, Verdict.WORSE)]
-        print(f"{margin:6}  {margin + more:7.2f}  {size:9}  {found[0]:8.1%}  {found[1]:5.1%}", flush=True)
-
-
 def read_answers(folder: GateFolder) -> list[Question]:
     """Read the answers of a gate."""
     runs = json.loads(folder.json_path.read_text())["runs"]
@@ -172,7 +148,7 @@ def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -
     for questions in draws:
         pairs = [make_pair(number, question) for number, question in enumerate(questions)]
         findings = find_differences(pairs)
-        counts[decide(decide_drops(split(questions), DROP / 100, 0.8), findings).name] += 1
+        counts[decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name] += 1
         found += any(each.kind in ("cut", "counts") for each in findings)
     numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
     print(f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}", flush=True)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.sequential import DIFFERENCES, ERROR, Decision, decide
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Pairs, compare_parts
 from helm_longctx.runner.stopping import FIRST, GROWTH
 
 Scores = NDArray[np.float64]
@@ -37,22 +37,24 @@ BINS = ((0, 0), (0, 5), (5, 10), (10, 20), (20, 100))
 
 
 class Outcome(NamedTuple):
-    """Args: the true difference in points, the questions that were asked, all questions, and what was decided."""
+    """Args: the true difference in points, the questions asked, all questions, and the sign that was decided."""
 
     difference: float
     asked: int
     of: int
-    decision: Decision
+    sign: float
 
 
 def ask(first: Scores, second: Scores, difference: float) -> Outcome:
     """Look at paired scores in growing rounds until the difference is decided or no questions are left."""
-    values, size = first - second, FIRST
+    looks: list[int] = []
     while True:
-        found = decide(values[:size], 0.0, ERROR / 2, bounds=DIFFERENCES)
-        if found is not Decision.OPEN or size >= len(values):
-            return Outcome(difference, min(size, len(values)), len(values), found)
-        size = math.ceil(GROWTH * size)
+        size = min(math.ceil(GROWTH * looks[-1]) if looks else FIRST, len(first))
+        looks.append(size)
+        found = compare_parts([Pairs(first[:size], second[:size], range(size), 1.0)], tuple(looks))
+        is_decided = found.p_value < SIGNIFICANCE
+        if is_decided or size == len(first):
+            return Outcome(difference, size, len(first), np.sign(found.effect.mean) if is_decided else 0)
 
 
 def published_outcomes(rounds: int, rng: np.random.Generator) -> Iterator[Outcome]:
@@ -98,7 +100,7 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
     rows = []
     for low, high in BINS:
         chosen = [each for each in outcomes if low < abs(each.difference) <= high or (high == 0 == each.difference)]
-        decided = [each for each in chosen if each.decision is not Decision.OPEN]
+        decided = [each for each in chosen if each.sign]
         if chosen:
             rows.append(
                 {
@@ -114,7 +116,7 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
 
 
 def _is_right(outcome: Outcome) -> bool:
-    return outcome.difference * (1 if outcome.decision is Decision.ABOVE else -1) > 0
+    return outcome.difference * outcome.sign > 0
 
 
 def main() -> None:

@@ -65,7 +65,8 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     assert set(prompts[0].values()) == {1}
     result = read()
     assert (result["verdict"], result["exit_status"], result["findings"]) == ("no_worse", 0, [])
-    assert [part["part"] for part in result["parts"]] == ["4k", "8k", "all"]
+    assert [part["part"] for part in result["parts"]] == ["4k", "8k", "all", "beginning", "middle", "end"]
+    assert result["looks"]["8k"] == [24]
     assert [(each["part"], each["answers"]) for each in result["orders"]] == [
         ("base first", 24),
         ("candidate first", 24),
@@ -106,9 +107,9 @@ def test_a_proxy_that_drops_the_middle_is_found(command: Command, server: Server
         register_server(CANDIDATE, address)
         assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, command.err
     result = read()
-    (part,) = result["parts"]
-    assert (part["verdict"], result["findings"][0]["kind"], result["findings"][0]["requests"]) == ("worse", "cut", 24)
-    assert "Worse: the drop is larger than 1 point at 8k; candidate counts far fewer prompt tokens" in command.out
+    assert result["parts"][0]["difference"] < -0.2
+    assert (result["verdict"], result["findings"][0]["kind"], result["findings"][0]["requests"]) == ("worse", "cut", 24)
+    assert "candidate counts far fewer prompt tokens" in command.out
     page = Path("benchmark_output/gates/gate/index.html").read_text()
     assert "Is sim/candidate (candidate) worse than sim/base (base)?" in page
     assert "candidate counts far fewer prompt tokens than base" in page
@@ -155,7 +156,7 @@ def test_the_sample_follows_the_power(command: Command, server: Server) -> None:
     """Without a number of instances, as many are asked as the wanted power needs."""
     arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "40", "--noise", "0")
     assert command(*arguments) == 0, command.err
-    (part,) = read()["parts"]
+    part = read()["parts"][0]
     assert part["instances"] == len(server.calls) / 2 < 24
 
 
@@ -178,6 +179,41 @@ def test_missing_answers_leave_it_open(command: Command, server: Server) -> None
     server.plan = lambda prompt, before: None
     assert gate(command, BASE, CANDIDATE) == 0, command.err
     assert len(server.calls) == calls + 3
+
+
+def test_requests_that_are_refused_for_ever_decide(command: Command, server: Server) -> None:
+    """A candidate that refuses most requests whenever they are sent is worse by their number."""
+    with serve(lexical.answer, models={"base": Model(), "candidate": Model()}) as other:
+        register_server(CANDIDATE, other.address)
+        prompts: list[str] = []
+
+        def plan(prompt: str, before: int) -> Fault | None:
+            """Refuse every other prompt, whenever it is sent."""
+            if prompt not in prompts:
+                prompts.append(prompt)
+            return Fault.FLAGGED if len(prompt) > 1000 and prompts.index(prompt) % 2 else None
+
+        other.plan = plan
+        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 1, command.err
+    assert "the share of requests without a scored answer grows by more than 5 points" in command.out
+    part = read()["parts"][-1]
+    assert (part["part"], part["worse"], part["verdict"]) == ("answers", 12, "worse")
+
+
+def test_the_looks_are_counted(command: Command, server: Server) -> None:
+    """A gate writes at how many instances somebody looked; the same command is the same look."""
+    for size, looks in ((6, [6]), (6, [6]), (20, [6, 20])):
+        command("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "30", "-m", size)
+        assert read()["looks"]["8k"] == looks
+
+
+def test_the_subset_is_enough_for_its_margin(command: Command, server: Server) -> None:
+    """The named sample has the wanted power with the default settings, so the command does not warn about it."""
+    assert command("gate", BASE, CANDIDATE, "--subset", "ci", "--dry-run") == 0, command.err
+    power = int(command.out.partition("probability of at least ")[2].partition("%")[0])
+    assert 80 <= power < 95
+    assert "add run entries" not in command.out
+    assert "points at one depth is found with the same probability" in command.out
 
 
 def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:

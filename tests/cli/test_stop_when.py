@@ -47,6 +47,17 @@ def test_two_models_are_compared(command: Command) -> None:
     models = ["--model", "longctx/null", "--model", "longctx/lexical"]
     assert command("run", "--entry", entry, *models, "--suite", "t", "--stop-when", "better") == 0
     assert "helmet_recall: longctx/lexical is better than longctx/null: " in command.out
+    files = list(Path("benchmark_output/runs/t").glob("*/looks.json"))
+    assert [json.loads(path.read_text()) for path in files] == [[32], [32]]
+    assert command("compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "found.json") == 0
+    found = json.loads(Path("found.json").read_text())["pairings"][0]
+    assert found["better"] == "longctx/lexical"
+    for path in files:
+        path.unlink()
+    assert command("compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "fixed.json") == 0
+    fixed = json.loads(Path("fixed.json").read_text())["pairings"][0]
+    # The first of several looks has a quarter of the error.
+    assert found["comparison"]["p_value"] == pytest.approx(4 * fixed["comparison"]["p_value"])
 
 
 @pytest.mark.parametrize(

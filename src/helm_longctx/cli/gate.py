@@ -22,14 +22,14 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import percent, range_text, signed_percent
 from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.results.gates.gate import ALL, Gate, Question, gate_json, points, read_gate
+from helm_longctx.results.gates.gate import Gate, Question, gate_json, points, read_gate, read_looks
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     from helm_longctx.cli.config.plan import Plan
     from helm_longctx.cli.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
-    from helm_longctx.runner.gate import Goal, LengthPlan
+    from helm_longctx.runner.gate import DepthPlan, Goal, LengthPlan
 
 MAX_DROP = 2.0
 """Default of `--max-drop`, in points."""
@@ -134,12 +134,14 @@ class _Sample:
         estimates: the estimates of each arm's runs.
         lengths: the sample at each length.
         needed: the sample at each length if all instances of the entries are asked.
+        depths: what the tests of depths find; None if there are none.
     """
 
     plans: tuple[Plan, Plan]
     estimates: tuple[list[Estimate], list[Estimate]]
     lengths: list[LengthPlan]
     needed: list[LengthPlan]
+    depths: DepthPlan | None
 
 
 def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO) -> int:
@@ -152,6 +154,7 @@ def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal,
     configs = [load_config(None, replace(each, names={**each.names, ("models", 0): name})) for each, name in pairs]
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
+    looks = read_looks(folder, *models)
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -161,7 +164,7 @@ def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal,
             return 0
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
-    found = read_gate(folder, Question(*models, goal.margin, goal.power, runs), BENCHMARKS)
+    found = read_gate(folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS)
     _show(found, folder, is_new)
     return int(found.verdict)
 
@@ -176,7 +179,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         InputError: a part of the configuration is wrong, or the deployments get different requests.
     """
     from helm_longctx.cli.config.plan import make_plan
-    from helm_longctx.runner.gate import check_samples, limit_specs, plan_lengths
+    from helm_longctx.runner.gate import check_samples, limit_specs, plan_depths, plan_lengths
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [each.model for each in base.entries if each.model]:
@@ -189,8 +192,9 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     # Of one deployment twice, the requests are the same.
     others = chosen if base.specs == candidate.specs else _estimate(candidate)
     check_samples(chosen, others)
-    lengths = plan_lengths([sample for each in chosen for sample in each.samples], goal)
-    return _Sample((base, candidate), (chosen, others), lengths, needed)
+    samples = [sample for each in chosen for sample in each.samples]
+    lengths, depths = plan_lengths(samples, goal), plan_depths(samples, goal)
+    return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
 
 
 def _estimate(plan: Plan) -> list[Estimate]:
@@ -209,17 +213,21 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
     grid = Grid(
         title=f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}", title_justify="left"
     )
-    for name in ("length", "instances", "clusters", "needed", "power"):
+    for name in ("length", "instances", "clusters", "needed", "power", "worse from"):
         grid.add_column(name, justify="left" if name == "length" else "right")
     for plan in sample.lengths:
         numbers = (f"{number:,}" for number in (plan.questions, plan.clusters, plan.needed))
-        grid.add_row(plan.part, *numbers, f"{plan.power:.0%}")
+        grid.add_row(plan.part, *numbers, f"{plan.power:.0%}", f"{100 * plan.worse_from:.1f} points")
     print_table(grid)
-    power = overall_power(sample.lengths)
+    power = overall_power(sample.lengths, sample.depths)
     print(
         f"A candidate without a drop passes at all lengths with a probability of at least {power:.0%} (wanted:"
-        f" {goal.power:.0%}), if {100 * goal.noise:g} % of the scores differ by chance (--noise)."
+        f" {goal.power:.0%}), if {100 * goal.noise:g} % of the scores differ by chance (--noise).\nA drop at one length"
+        f" as large as the last column says is called worse with a probability of {goal.power:.0%}."
     )
+    if sample.depths:
+        drop = 100 * sample.depths.visible_drop
+        print(f"A drop of {drop:.1f} points at one depth is found with the same probability.")
     if power < goal.power:
         print("To reach the wanted power, add run entries or instances, or give a larger --max-drop.", flush=True)
 
@@ -267,15 +275,15 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
 
 
 def _parts_table(gate: Gate) -> Grid:
-    from helm_longctx.results.report.gate import VERDICTS
+    from helm_longctx.results.report.gate import verdict_of
 
     title = f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points"
     grid = Grid(title=title, title_justify="left")
-    for name in ("length", "base", "candidate", "difference (95 %)", "instances", "verdict"):
+    for name in ("part", "base", "candidate", "difference (95 %)", "instances", "verdict"):
         grid.add_column(name, overflow="fold")
     for name, part in gate.parts.items():
         effect = part.drop.comparison.effect
         interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
-        verdict = "" if name == ALL and not part.drop.is_worse else VERDICTS[part.drop.verdict]
-        grid.add_row(name, percent(part.base), percent(part.candidate), interval, f"{effect.n:,}", verdict)
+        numbers = (percent(part.base), percent(part.candidate), interval, f"{effect.n:,}")
+        grid.add_row(name, *numbers, verdict_of(name, part))
     return grid

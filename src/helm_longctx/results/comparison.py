@@ -28,6 +28,7 @@ from helm_longctx.results.statistics.comparison import (
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.looks import Looks
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,
@@ -166,7 +167,20 @@ def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence
     if not all(pair[2] for pair in found.values()):
         return None
     weights = task_weights(board, tasks, length, one.part)
-    return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()])
+    results = [board.score(each.model, task, length) for each in (one, other) for task in tasks]
+    looks = find_looks(results, sum(len(pair[2]) for pair in found.values()))
+    return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()], looks)
+
+
+def find_looks(results: Iterable[Result | None], instances: int) -> Looks:
+    """Return the looks at the runs of results, of the run that was looked at most often, until now.
+
+    Args:
+        instances: the number of instances that are compared now.
+    """
+    runs = (run for result in results if result for run in result.runs)
+    looks = max((run.looks for run in runs), key=len, default=())
+    return (*looks, instances) if looks and instances > looks[-1] else looks
 
 
 def _pair(one: Result | None, other: Result | None) -> tuple[list[float], list[float], list[str]]:
@@ -301,6 +315,7 @@ class _Cell:
     length: int | None
     context: str
     answers: Mapping[str, Mapping[str, list[InstanceScore]]]
+    results: Sequence[Result]
 
     @property
     def instances(self) -> list[str]:
@@ -340,6 +355,7 @@ class Table:
         self.weights = [weight for _, weight, _ in rows]
         self._weights = list(zip(cells, weights, strict=True))
         self._cells = [id(cell) for cell, _, _ in rows]
+        self._results = {id(cell): cell.results for cell in cells}
         self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
         self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
         self.groups = [answers[0].group for answers in self._rows[models[0]]]
@@ -432,7 +448,8 @@ class Table:
         """Return the answers of a model to the instance at a place in `items`: its repeats."""
         return self._rows[model][place]
 
-    def _depth(self, place: int) -> int | None:
+    def depth(self, place: int) -> int | None:
+        """Return the depth of the evidence of the instance at a place in `items`, in percent; None if it has none."""
         depth = self._rows[self.models[0]][place][0].depth
         return None if depth is None else nearest_depth(depth)
 
@@ -447,7 +464,7 @@ class Table:
         """Compare two models on everything, and by length, task and depth."""
         one, other = self.models
         lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
-        depths = self._split(self._depth)
+        depths = self._split(self.depth)
         parts = {
             "all": self._split(lambda place: "" if self.weights[place] else None),
             "length": {label(length): lengths[length] for length in sorted(lengths)},
@@ -456,7 +473,12 @@ class Table:
         }
         for by, places_of in parts.items():
             for part, places in places_of.items():
-                yield _PartOfPair(one, other, by, part, compare_parts(self.pair_scores(one, other, places)))
+                comparison = compare_parts(self.pair_scores(one, other, places), self._looks(one, other, places))
+                yield _PartOfPair(one, other, by, part, comparison)
+
+    def _looks(self, one: str, other: str, places: Sequence[int]) -> Looks:
+        results = (each for cell in {self._cells[place] for place in places} for each in self._results[cell])
+        return find_looks((each for each in results if each.model in (one, other)), len(places))
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.
@@ -489,7 +511,7 @@ def _find_cells(board: Board, models: Sequence[str]) -> list[_Cell]:
         if shared and found[0]:
             rows = {model: {name: each[name] for name in shared} for model, each in zip(models, answers, strict=True)}
             entry = " ".join(filter(None, (found[0].entry, board.folder)))
-            cells.append(_Cell(board, entry, task, length, context, rows))
+            cells.append(_Cell(board, entry, task, length, context, rows, [each for each in found if each]))
     return cells
 
 

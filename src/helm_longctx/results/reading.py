@@ -27,7 +27,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.task_statistics import Statistic, task_statistics, without_ends
-from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
+from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Published
 from helm_longctx.tasks.errata import Erratum
@@ -48,12 +48,14 @@ class Run:
         spec: content of `run_spec.json`.
         tasks: the tasks that were run; empty for a scenario of another package.
         judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
+        looks: the numbers of instances after which somebody looked and could stop the run.
     """
 
     path: Path
     spec: Mapping[str, Any]
     tasks: tuple[Task, ...]
     judge: str
+    looks: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -223,7 +225,7 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             _check_names(stats)
         means = _means(stats)
         outcome = find_outcome(spec, means, benchmark)
-    run = Run(path, spec, outcome.tasks if outcome else (), _other_judge(outcome))
+    run = Run(path, spec, outcome.tasks if outcome else (), _other_judge(outcome), read_looks(path))
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in read_scores(path, [benchmark] if benchmark else ()):
         answers[answer.task].append(answer)

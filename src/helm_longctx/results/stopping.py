@@ -1,36 +1,28 @@
 """Decides a question about scores while the sample grows, for `run --stop-when`.
 
-Whoever looks after each answer and stops when the result suits errs far more often than in 5 % of cases. The tests of
-`statistics/sequential.py` stay right with any rule of stopping.
+Whoever looks after each round and stops when the result suits errs far more often than in 5 % of cases. So all rounds
+share the error (`statistics/looks.py`), and `compare` knows of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Pairs, compare_parts, join_pairs
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.sequential import (
-    DIFFERENCES,
-    ERROR,
-    SCORES,
-    Decision,
-    decide,
-    is_precise,
-    sequential_interval,
-)
+from helm_longctx.results.statistics.looks import FIRST_OF_ROUNDS, Looks, level_of_look, next_looks, quantile_of
+from helm_longctx.results.statistics.margins import Clusters, margin_interval
+from helm_longctx.results.statistics.sequential import SCORES
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.tasks.stop_rules import BETTER, SCORE, WIDTH, Rule
+from helm_longctx.tasks.stop_rules import BETTER, WIDTH, Rule
 
-_ERROR = ERROR / 2
-"""The error of each of two decisions. Of two equal models neither is better, so both decisions can be wrong."""
-
-Unit = tuple[str, str]
-"""The names of a task and of a cluster of its instances."""
+Key = tuple[str, str, str]
+"""The names of a task, of a cluster and of an instance."""
 
 
 class Verdict(NamedTuple):
@@ -38,7 +30,8 @@ class Verdict(NamedTuple):
 
     Args:
         text: the answer in words; empty while the question is open.
-        interval: the mean over tasks of the score or of the difference, with an interval that is right at any time.
+        interval: the mean over tasks of the score or of the difference, with an interval that is right at all looks
+            together.
     """
 
     text: str
@@ -48,21 +41,23 @@ class Verdict(NamedTuple):
 class Question:
     """A question about the scores of one model, or of two on the same instances.
 
-    A value is the mean over the tasks of one cluster each, so that each task counts the same. Only clusters that are
-    new in a round count, because the values that were looked at must not change.
+    It is about what the tables show: the mean over tasks of the means over their questions. Each round is a look at all
+    answers until then.
 
     Args:
         rule: what is to be decided.
         models: the names of the models.
+        earlier: the numbers of instances at the looks of earlier commands.
     """
 
-    def __init__(self, rule: Rule, models: Sequence[str]):
+    def __init__(self, rule: Rule, models: Sequence[str], earlier: Iterable[int] = ()):
         self._rule, self._models = rule, models
-        self._values: dict[str, dict[str, float]] = defaultdict(dict)
-        self.asked = 0
+        self._pairs: list[Pairs] = []
+        self.asked, self.looks = 0, set(earlier)
+        self._now: Looks = ()
 
     def observe(self, scores: Sequence[Iterable[InstanceScore]]) -> None:
-        """Take the clusters that are new.
+        """Take the answers of a round.
 
         Args:
             scores: the scores of all answers until now, of each model.
@@ -72,57 +67,52 @@ class Question:
         """
         found = [_means(each) for each in scores]
         self.asked = len({key for means in found for key in means})
-        shared = [key for key in found[0] if all(key in means for means in found)]
-        units: dict[Unit, list[float]] = defaultdict(list)
-        for task, group, instance in shared:
-            first, *others = (means[task, group, instance] for means in found)
-            units[task, group].append(first - sum(others))
-        for task, group in sorted(units, key=_draw):
-            if group not in self._values[task]:
-                self._values[task][group] = fmean(units[task, group])
+        tasks: dict[str, list[Key]] = defaultdict(list)
+        for key in found[0]:
+            if all(key in means for means in found):
+                tasks[key[0]].append(key)
+        # Of one model, the difference to a score of 0 is the score.
+        first, second = found[0], found[1] if len(found) > 1 else defaultdict(float)
+        self._pairs = [
+            Pairs([first[key] for key in keys], [second[key] for key in keys], [key[1] for key in keys], 1 / len(tasks))
+            for keys in tasks.values()
+        ]
+        if size := sum(map(len, tasks.values())):
+            self._now = next_looks(self.looks, size)
+            self.looks.add(size)
 
     def decide(self) -> Verdict:
         """Return the answer as far as it is known."""
-        values = [fmean(block) for block in zip(*(each.values() for each in self._values.values()), strict=False)]
-        return Verdict(
-            _DECIDE[self._rule.kind](self, values),
-            sequential_interval(values, bounds=DIFFERENCES if self._rule.kind == BETTER else SCORES),
-        )
+        if not self._pairs:
+            return Verdict("", Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0))
+        return self._decide_better() if self._rule.kind == BETTER else self._decide_score()
 
-    def _decide_better(self, values: Sequence[float]) -> str:
-        first, second = self._models
-        decision = decide(values, 0.0, _ERROR, bounds=DIFFERENCES)
-        names = {Decision.ABOVE: (first, second), Decision.BELOW: (second, first)}
-        return "{} is better than {}".format(*names[decision]) if decision in names else ""
+    def _decide_better(self) -> Verdict:
+        """Decide as `compare` does, so that both agree."""
+        found = compare_parts(self._pairs, self._now)
+        better, worse = self._models if found.effect.mean > 0 else reversed(self._models)
+        text = f"{better} is better than {worse}" if found.p_value < SIGNIFICANCE else ""
+        return Verdict(text, found.effect)
 
-    def _decide_score(self, values: Sequence[float]) -> str:
-        words = {Decision.ABOVE: "above", Decision.BELOW: "below", Decision.OPEN: ""}
-        word = words[decide(values, self._rule.share, _ERROR)]
-        return f"{self._models[0]} is {word} {100 * self._rule.share:g} %" if word else ""
-
-    def _decide_width(self, values: Sequence[float]) -> str:
-        precise = is_precise(values, self._rule.share)
-        return f"{self._models[0]} is known to {100 * self._rule.share:g} points" if precise else ""
-
-
-_DECIDE: dict[str, Callable[[Question, Sequence[float]], str]] = {
-    BETTER: Question._decide_better,
-    SCORE: Question._decide_score,
-    WIDTH: Question._decide_width,
-}
+    def _decide_score(self) -> Verdict:
+        clusters = Clusters.of(*join_pairs(self._pairs))
+        level, share = level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS), self._rule.share
+        low, high = margin_interval(clusters, quantile_of(level), SCORES)
+        mean = float(clusters.counts[0] @ clusters.sums)
+        text = ""
+        if self._rule.kind == WIDTH:
+            text = f"{self._models[0]} is known to {100 * share:g} points" if high - low <= share else ""
+        elif not low <= share <= high:
+            text = f"{self._models[0]} is {'above' if mean > share else 'below'} {100 * share:g} %"
+        return Verdict(text, Interval(mean, low, high, self._now[-1]))
 
 
-def _means(scores: Iterable[InstanceScore]) -> dict[tuple[str, str, str], float]:
+def _means(scores: Iterable[InstanceScore]) -> dict[Key, float]:
     """Return the mean over repeats of each instance that has a score, by task, cluster and instance."""
-    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    values: dict[Key, list[float]] = defaultdict(list)
     for each in scores:
         if each.score is not None:
             if not 0 <= each.score <= 1:
                 raise InputError(f"run: stop_when needs scores between 0 and 1, but {each.task} has {each.score:g}")
             values[each.task, each.group, each.instance].append(each.score)
     return {key: fmean(found) for key, found in values.items()}
-
-
-def _draw(unit: Unit) -> bytes:
-    """Return the place of a cluster in an order that does not depend on the order of the data."""
-    return blake2b("\0".join(unit).encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -24,6 +24,7 @@ from helm_longctx.judging.answer_judge import judge_names, judge_requests, typic
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.prefixes import (
     Key,
@@ -132,6 +133,7 @@ class TaskSample:
         task: the task's name; empty for HELM's own scenarios.
         length: the length; None if the benchmark has no lengths.
         questions, clusters: numbers of questions, and of the clusters in which they are.
+        depths: the depths in percent, each with its number of clusters; empty if the questions have no depths.
     """
 
     entry: str
@@ -139,6 +141,7 @@ class TaskSample:
     length: int | None
     questions: int
     clusters: int
+    depths: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -242,13 +245,16 @@ def _digest_requests(requests: Iterable[StoredRequest]) -> str:
 def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:
     """Yield the sample of each task. Repeats of a question are one question."""
     groups: dict[str, dict[str | None, str | None]] = defaultdict(dict)
+    places: dict[str, set[tuple[int, str | None]]] = defaultdict(set)
     for each in requests:
-        name = each.state.instance.id
-        groups[each.state.instance.sub_split or ""][name] = each.sample.group or name
-    arguments = spec.scenario_spec.args
+        name, task = each.state.instance.id, each.state.instance.sub_split or ""
+        groups[task][name] = each.sample.group or name
+        if each.sample.depth is not None:
+            places[task].add((nearest_depth(each.sample.depth), groups[task][name]))
+    entry, length = (spec.scenario_spec.args.get(name) for name in ("entry", "length"))
     for task, by_question in groups.items():
-        clusters = len(set(by_question.values()))
-        yield TaskSample(arguments.get("entry", ""), task, arguments.get("length"), len(by_question), clusters)
+        clusters, depths = len(set(by_question.values())), Counter(depth for depth, _ in places[task])
+        yield TaskSample(entry or "", task, length, len(by_question), clusters, tuple(sorted(depths.items())))
 
 
 def count_prompts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +16,16 @@ from helm.benchmark.run_spec import RunSpec
 from helm_longctx.errors import InputError
 from helm_longctx.results.gates.answers import part_name
 from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.results.statistics.noninferiority import changed_spread, sample_needed
-from helm_longctx.results.statistics.power import power_to_detect
+from helm_longctx.results.gates.gate import DEPTHS
+from helm_longctx.results.statistics.looks import level_of_look
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
+from helm_longctx.results.statistics.noninferiority_power import (
+    changed_outcomes,
+    clusters_needed,
+    power_to_fail,
+    power_to_pass,
+    smallest_drop,
+)
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.estimate import Estimate, TaskSample
 from helm_longctx.runner.machines.shards import ShardRunner
@@ -53,6 +61,7 @@ class LengthPlan:
         questions, clusters: numbers of questions, and of the clusters in which they are.
         needed: number of questions that the goal needs.
         power: the probability that a candidate without a drop is shown to be no worse at this length.
+        worse_from: the smallest drop that is called worse with the wanted power.
     """
 
     part: str
@@ -60,6 +69,7 @@ class LengthPlan:
     clusters: int
     needed: int
     power: float
+    worse_from: float
 
     @property
     def share(self) -> float:
@@ -68,32 +78,75 @@ class LengthPlan:
 
 
 def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
-    """Plan the sample at each length.
+    """Plan the sample at each length, by simulations of the decision.
 
-    A candidate passes only if it passes at each length. So the probability to fail is divided among the lengths.
+    A candidate passes only if it passes at each length. So the probability to fail is divided among the lengths, after
+    what the tests of depths need.
 
     Args:
         samples: the questions of each task that can be asked.
     """
+    samples = list(samples)
     lengths: dict[int | None, list[TaskSample]] = defaultdict(list)
     for sample in samples:
         lengths[sample.length].append(sample)
-    power, spread = 1 - (1 - goal.power) / max(len(lengths), 1), changed_spread(goal.noise)
+    depths, count = _count_depths(samples), max(len(lengths), 1)
+    power = min((goal.power + bool(depths) * ONE_SIDED) ** (1 / count), 0.999)
+    parts = count + (count > 1) + len(depths)
+    level, outcomes = level_of_look((1,), ONE_SIDED), changed_outcomes(goal.noise)
     plans = []
     for length in sorted(lengths, key=lambda each: each or 0):
-        questions, clusters = (
-            sum(getattr(each, name) for each in lengths[length]) for name in ("questions", "clusters")
-        )
-        needed = sample_needed(spread, goal.margin, power, questions / clusters)
-        is_enough = questions >= sample_needed(changed_spread(0.0), goal.margin, power, questions / clusters)
-        found = power_to_detect(spread, goal.margin, questions, clusters) if is_enough else 0.0
-        plans.append(LengthPlan(part_name(length), questions, clusters, needed, found))
+        cells = tuple(zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True))
+        questions, clusters = sum(each.questions for each in lengths[length]), sum(number for _, number in cells)
+        needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
+        found = power_to_pass(cells, outcomes, goal.margin, level)
+        worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
+        needed = math.ceil(needed * questions / clusters)
+        plans.append(LengthPlan(part_name(length), questions, clusters, needed, found, worse))
     return plans
 
 
-def overall_power(plans: Sequence[LengthPlan]) -> float:
-    """Return the least probability that a candidate without a drop is shown to be no worse at all lengths."""
-    return max(0.0, 1 - sum(1 - plan.power for plan in plans))
+def _weigh(samples: Sequence[TaskSample]) -> list[float]:
+    """Return the weight of each task at a length: equal run entries, and equal tasks of an entry."""
+    tasks = Counter(sample.entry for sample in samples)
+    return [1 / (len(tasks) * tasks[sample.entry]) for sample in samples]
+
+
+def _count_depths(samples: Iterable[TaskSample]) -> dict[str, int]:
+    """Return the number of clusters at each depth that a gate tests; nothing if there is only one."""
+    numbers: Counter[str] = Counter()
+    for sample in samples:
+        for depth, clusters in sample.depths:
+            numbers[next(name for name, percents in DEPTHS.items() if depth in percents)] += clusters
+    return numbers if len(numbers) > 1 else {}
+
+
+@dataclass(frozen=True)
+class DepthPlan:
+    """What the tests of depths find.
+
+    Args:
+        visible_drop: the smallest drop at one depth that is found with the wanted power.
+        false_alarm: the largest probability that they keep a candidate without a drop from passing.
+    """
+
+    visible_drop: float
+    false_alarm: float
+
+
+def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
+    """Plan the tests of depths; None if the questions have no depths, or all the same."""
+    depths = _count_depths(samples)
+    if not depths:
+        return None
+    outcomes, level = changed_outcomes(goal.noise), ONE_SIDED / len(depths)
+    alarm = sum(power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values())
+    return DepthPlan(visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm)
+
+
+def overall_power(lengths: Sequence[LengthPlan], depths: DepthPlan | None) -> float:
+    """Return the least probability that a candidate without a drop passes at all lengths and depths."""
+    return max(0.0, math.prod(plan.power for plan in lengths) - (depths.false_alarm if depths else 0))
 
 
 def limit_specs(specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: Sequence[LengthPlan]) -> list[RunSpec]:

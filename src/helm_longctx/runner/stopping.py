@@ -20,6 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import percent, range_text
 from helm_longctx.results.stopping import Question, Verdict
 from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runs.files import read_looks, write_looks
 from helm_longctx.runs.scores import read_scores
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.stop_rules import Rule
@@ -76,17 +77,20 @@ def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule:
         InputError: a run failed, or has scores that are not between 0 and 1. The answers are kept.
         RunnerError: a run of HELM's own failed.
     """
-    questions = [
-        (group, Question(rule, [spec.adapter_spec.model_deployment for spec in group]))
-        for group in group_specs(rule, specs)
-    ]
+    questions = []
+    for group in group_specs(rule, specs):
+        looks = {size for spec in group for size in read_looks(Path(runner._get_run_path(spec)))}
+        questions.append((group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks)))
     stops, size = [], FIRST
     while questions:
         runner.run_all([_limit(spec, size) for group, _ in questions for spec in group])
         still_open = []
         for group, question in questions:
-            rows = [read_scores(Path(runner._get_run_path(spec)), BENCHMARKS) for spec in group]
+            paths = [Path(runner._get_run_path(spec)) for spec in group]
+            rows = [read_scores(path, BENCHMARKS) for path in paths]
             question.observe(rows)
+            for path in paths:
+                write_looks(path, question.looks)
             stop = Stop(group, question.decide(), question.asked)
             if stop.verdict.text or _is_whole(group[0], size, len({each.instance for each in rows[0]})):
                 stops.append(stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from helm_longctx.tasks.sample import Sample
 
 RUN_SPEC, SCENARIO, STATES = "run_spec.json", "scenario.json", "scenario_state.json"
 STATS, INSTANCE_STATS = "stats.json", "per_instance_stats.json"
+LOOKS = "looks.json"
 FILES = (RUN_SPEC, SCENARIO, STATES, STATS, INSTANCE_STATS)
 """All files, in the order in which HELM writes them. A run is complete if it has the last one."""
 
@@ -122,6 +123,24 @@ def replace_file(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
+
+
+def write_looks(run: Path, looks: Iterable[int]) -> None:
+    """Write after how many instances somebody looked at a run and could stop it, as tests must know."""
+    replace_file(run / LOOKS, orjson.dumps(sorted(looks)))
+
+
+def read_looks(run: Path) -> tuple[int, ...]:
+    """Return what `write_looks` wrote, in ascending order; nothing for a run whose size was fixed.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = run / LOOKS
+    if not path.exists():
+        return ()
+    with reading(path):
+        return tuple(sorted({int(size) for size in read_json(path)}))
 
 
 def write_json(path: Path, content: Any) -> None:

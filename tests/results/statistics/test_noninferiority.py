@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.comparison import Pairs, compare_parts, p_value_of
-from helm_longctx.results.statistics.noninferiority import (
-    Verdict,
-    changed_spread,
-    combine_verdicts,
-    decide_drops,
-    fewest_instances,
-    sample_needed,
+from helm_longctx.results.statistics.comparison import Pairs, join_pairs
+from helm_longctx.results.statistics.looks import level_of_look, quantile_of
+from helm_longctx.results.statistics.margins import Clusters, margin_statistics
+from helm_longctx.results.statistics.noninferiority import Verdict, combine_verdicts, decide_drops, visible_drop
+from helm_longctx.results.statistics.noninferiority_power import (
+    Cells,
+    changed_outcomes,
+    clusters_needed,
+    fewest_clusters,
+    power_to_pass,
 )
-from helm_longctx.results.statistics.power import detectable_difference, power_to_detect
 
 Scores = list[tuple[int, int]]
 
@@ -27,27 +28,30 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
     return [Pairs(a, b, range(len(a)), 1.0)]
 
 
+@settings(max_examples=12, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40), st.floats(-0.9, 0.9), st.data()
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=100, max_size=300),
+    st.floats(0.05, 0.9),
+    st.data(),
 )
-def test_the_p_value_of_a_difference_agrees_with_the_interval(
-    scores: Scores, difference: float, data: st.DataObject
-) -> None:
-    """A difference has a p-value below 0.05 if and only if the interval excludes it."""
-    groups = data.draw(st.lists(st.integers(0, 9), min_size=len(scores), max_size=len(scores)))
-    parts = [Pairs(*zip(*scores, strict=True), groups, 1.0)]
-    effect = compare_parts(parts).effect
-    if min(abs(difference - effect.low), abs(difference - effect.high)) > 1e-6:
-        assert (effect.low <= difference <= effect.high) == (p_value_of(parts, difference) >= 0.05)
+def test_the_verdict_agrees_with_the_interval(scores: Scores, margin: float, data: st.DataObject) -> None:
+    """A part is no worse if and only if its interval is above the margin, and worse if the interval is below it."""
+    groups = data.draw(st.lists(st.integers(0, 99), min_size=len(scores), max_size=len(scores)))
+    drop = decide_drops({"": [Pairs(*zip(*scores, strict=True), groups, 1.0)]}, margin, 0.8)[""]
+    effect = drop.comparison.effect
+    assert effect.low <= effect.mean <= effect.high
+    assert (drop.verdict is Verdict.NO_WORSE) == (effect.low > -margin)
+    if len(scores) > fewest_clusters(margin, 0.025):
+        assert (drop.verdict is Verdict.WORSE) == (effect.high < -margin)
 
 
 def test_verdicts() -> None:
     """Equal scores are no worse, a large drop is worse, and a small sample cannot tell and says what is missing."""
-    parts = {"equal": pairs(0, 0, 200), "drop": pairs(0, 60, 140), "few": pairs(0, 0, 40)}
+    parts = {"equal": pairs(0, 0, 210), "drop": pairs(0, 60, 140), "few": pairs(0, 0, 40)}
     drops = decide_drops(parts, 0.02, 0.8)
     assert [drops[name].verdict for name in parts] == [Verdict.NO_WORSE, Verdict.WORSE, Verdict.UNDECIDED]
-    assert [drops[name].more for name in parts] == [0, 0, fewest_instances(0.02) - 40]
-    assert drops["few"].p_worse == pytest.approx(1, abs=0.3)
+    assert [drops[name].more for name in parts] == [0, 0, fewest_clusters(0.02, 0.025) - 40]
+    assert drops["few"].p_worse > 0.7
 
 
 def test_a_certain_drop_within_the_margin_is_no_worse() -> None:
@@ -78,42 +82,150 @@ def test_verdicts_are_combined() -> None:
 @pytest.mark.parametrize("margin", [0.01, 0.02, 0.05, 0.2, 0.5])
 def test_the_fewest_instances(margin: float) -> None:
     """Equal scores of the smallest sample decide, and those of one instance less do not."""
-    size = fewest_instances(margin)
+    size = fewest_clusters(margin, 0.025)
     assert decide_drops({"": pairs(0, 0, size)}, margin, 0.8)[""].verdict is Verdict.NO_WORSE
     assert decide_drops({"": pairs(0, 0, size - 1)}, margin, 0.8)[""].verdict is not Verdict.NO_WORSE
+    # If nothing is lost, the probability of that is at most the error.
+    assert (1 - margin) ** size <= 0.025
+
+
+def test_each_side_has_its_own_error() -> None:
+    """A difference that is worse at 2.5 % on one side is decided, although both sides together would have 5 %."""
+    drop = decide_drops({"": pairs(20, 64, 416)}, 0.05, 0.8)[""]
+    assert 0.0125 < drop.p_worse < 0.025
+    assert drop.verdict is Verdict.WORSE
+    opposite = decide_drops({"": pairs(64, 20, 416)}, 0.05, 0.8)[""]
+    assert opposite.p_worse > 0.999
+    assert opposite.verdict is Verdict.NO_WORSE
+
+
+def find_missing(wins: int, losses: int, ties: int, margin: float) -> tuple[int, float]:
+    """Return the advised size, and how often it decides in simulations with the shares of the sample."""
+    n, random = wins + losses + ties, np.random.default_rng(1)
+    drop = decide_drops({"": pairs(wins, losses, ties)}, margin, 0.8)[""]
+    assert drop.verdict is Verdict.UNDECIDED
+    drawn = [random.multinomial(n + drop.more, np.array([wins, losses, ties]) / n) for _ in range(60)]
+    looks = {"": [n]}
+    found = [
+        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict is not Verdict.UNDECIDED for each in drawn
+    ]
+    return n + drop.more, float(np.mean(found))
 
 
 def test_the_number_of_missing_instances_is_enough() -> None:
-    """With the missing instances, a candidate without a drop passes about as often as the power says."""
-    random, margin = np.random.default_rng(1), 0.05
-    drop = decide_drops({"": pairs(8, 8, 84)}, margin, 0.8)[""]
-    assert drop.verdict is Verdict.UNDECIDED
-    size = 100 + drop.more
-    found = []
-    for _ in range(150):
-        wins, losses, ties = random.multinomial(size, [0.08, 0.08, 0.84])
-        found.append(decide_drops({"": pairs(wins, losses, ties)}, margin, 0.8)[""].verdict is Verdict.NO_WORSE)
-    assert 0.68 < np.mean(found) < 0.92
+    """With the missing instances, a candidate without a drop is decided about as often as the power says."""
+    assert 0.65 < find_missing(8, 8, 84, 0.05)[1] < 0.95
 
 
-@pytest.mark.parametrize(("margin", "changed"), [(0.02, 0.05), (0.05, 0.1)])
-def test_errors_at_the_margin(margin: float, changed: float) -> None:
-    """A candidate whose drop is the margin is called no worse, or worse, in about 2.5 % of samples each."""
-    random, size = np.random.default_rng(2), 600
-    shares = [(changed - margin) / 2, (changed + margin) / 2, 1 - changed]
-    drops = [decide_drops({"": pairs(*random.multinomial(size, shares))}, margin, 0.8)[""] for _ in range(250)]
-    for verdict in (Verdict.NO_WORSE, Verdict.WORSE):
-        assert np.mean([drop.verdict is verdict for drop in drops]) < 0.06
+def test_the_measured_drop_counts_if_the_sample_is_large_enough() -> None:
+    """A sample that would be enough without a drop is enlarged for the drop that was measured."""
+    size, share = find_missing(20, 58, 922, 0.05)
+    assert size > 2 * 1000
+    assert 0.65 < share < 0.95
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.floats(0.01, 0.3), st.floats(0.02, 1.0), st.floats(0.6, 0.95))
-def test_the_sample_has_the_power(margin: float, changed: float, power: float) -> None:
-    """The sample that is needed has the wanted power, and both functions of power agree."""
-    size = sample_needed(changed_spread(changed), margin, power)
-    assert power_to_detect(changed_spread(changed), margin, size, size) >= power - 1e-4
-    smallest = detectable_difference(changed_spread(changed), size, size, power)
-    assert power_to_detect(changed_spread(changed), smallest, size, size) == pytest.approx(power, abs=1e-4)
+@pytest.mark.parametrize(("margin", "more"), [(0.02, 0.0), (0.02, 0.1), (0.05, 0.0), (0.05, 0.05)])
+def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
+    """A candidate whose drop is the margin is called no worse, or worse, in at most 2.5 % of samples of any size."""
+    losses = margin + more / 2
+    for size in (100, 207, 300, 700):
+        random = np.random.default_rng(size)
+        counts = random.multinomial(size, [more / 2, losses, 1 - more / 2 - losses], 40_000)
+        drawn, times = np.unique(counts, axis=0, return_counts=True)
+        kinds = Clusters(np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), drawn.astype(float))
+        statistics = margin_statistics(kinds, -margin)
+        for found in (statistics > 1.96, statistics < -1.96):
+            # Three standard errors of the simulation are added.
+            assert times[found].sum() / 40_000 <= 0.025 + 0.0024
+
+
+def look_again(random: np.random.Generator, drop: float, margin: float, looks: int) -> Verdict:
+    """Look at a sample that grows by half, until the gate decides."""
+    shares, counts, sizes = [0.02, 0.02 + drop, 0.96 - drop], np.zeros(3, dtype=int), [0]
+    while len(sizes) <= looks:
+        sizes.append(150 if len(sizes) == 1 else sizes[-1] * 3 // 2)
+        counts = counts + random.multinomial(sizes[-1] - sizes[-2], shares)
+        found = decide_drops({"": pairs(*counts)}, margin, 0.0, {"": sizes[1:-1]})[""]
+        if found.verdict is not Verdict.UNDECIDED:
+            return found.verdict
+    return Verdict.UNDECIDED
+
+
+def test_looking_again_keeps_the_error() -> None:
+    """A candidate that is worse by the margin rarely passes or is called worse, although somebody looks six times.
+
+    Of 100 rounds, more than 7 are wrong with a probability below 0.5 % if the error is 2.5 %. Without the division of
+    the error over the looks, 9 % pass. `python bench/decisions.py gate` has thousands of rounds.
+    """
+    random = np.random.default_rng(3)
+    found = [look_again(random, 0.05, 0.05, 6) for _ in range(100)]
+    assert found.count(Verdict.NO_WORSE) <= 7
+    assert found.count(Verdict.WORSE) <= 7
+    equal = [look_again(random, 0.0, 0.05, 6) for _ in range(20)]
+    assert equal.count(Verdict.NO_WORSE) >= 18
+
+
+@pytest.mark.parametrize(
+    ("cells", "changed", "margin"),
+    [
+        (((1.0, 300),), 0.05, 0.05),
+        (((1.0, 220),), 0.01, 0.03),
+        (((0.5, 200), (0.25, 100), (0.25, 50)), 0.1, 0.07),
+    ],
+)
+def test_the_power_is_that_of_the_decision(cells: Cells, changed: float, margin: float) -> None:
+    """The planned probability to pass agrees with verdicts on samples that are drawn answer by answer."""
+    random, passed, level = np.random.default_rng(5), 0, level_of_look((1,), 0.025)
+    for _ in range(300):
+        parts = []
+        for task, (weight, size) in enumerate(cells):
+            differences = random.choice([1, -1, 0], size, p=[changed / 2, changed / 2, 1 - changed])
+            groups = [(task, number) for number in range(size)]
+            parts.append(Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, weight))
+        passed += margin_statistics(Clusters.of(*join_pairs(parts)), -margin)[0] > quantile_of(level)
+    planned = power_to_pass(cells, changed_outcomes(changed), margin, level)
+    assert passed / 300 == pytest.approx(planned, abs=0.09)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.floats(0.02, 0.3), st.floats(0.0, 0.3), st.floats(0.6, 0.95))
+def test_the_planned_sample_has_the_power(margin: float, changed: float, power: float) -> None:
+    """The sample that is needed has the wanted power, also if the tasks round up."""
+    size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
+    for more in (0, 1):
+        found = power_to_pass(((1.0, size + more),), changed_outcomes(changed), margin, level_of_look((1,), 0.025))
+        assert found >= power
+
+
+def test_a_drop_at_a_depth_is_found() -> None:
+    """A certain drop at one depth is suspect unless it is certain to be smaller than the margin; noise is not."""
+    depths = {"beginning": pairs(3, 3, 114), "middle": pairs(3, 17, 100), "end": pairs(3, 3, 114)}
+    parts = {"8k": pairs(9, 23, 1328), **depths}
+    drops = decide_drops(parts, 0.05, 0.8, depths=list(depths))
+    assert [drops[name].is_suspect for name in parts] == [False, False, True, False]
+    assert drops["8k"].verdict is Verdict.NO_WORSE
+    assert drops["middle"].verdict is Verdict.UNDECIDED
+    assert drops["middle"].more > 0
+    # An open depth without a drop needs nothing.
+    assert (drops["end"].verdict, drops["end"].more) == (Verdict.UNDECIDED, 0)
+    sure = {**depths, "middle": pairs(3, 43, 3954)}
+    assert not decide_drops({"8k": pairs(9, 49, 4182), **sure}, 0.05, 0.8, depths=list(depths))["middle"].is_suspect
+    lost = {**depths, "middle": pairs(3, 45, 72)}
+    assert decide_drops({"8k": pairs(9, 51, 1300), **lost}, 0.05, 0.8, depths=list(depths))["middle"].is_worse
+
+
+def test_the_visible_drop_is_found() -> None:
+    """The drop that a sample is said to see at a depth is suspect about as often as the power says."""
+    random, drop = np.random.default_rng(6), visible_drop(120, 0.05, 3, 0.8)
+    found = 0
+    for _ in range(60):
+        parts = {
+            name: pairs(*random.multinomial(120, [0.025, 0.025 + loss, 0.95 - loss]))
+            for name, loss in (("beginning", 0.0), ("middle", drop), ("end", 0.0))
+        }
+        middle = decide_drops(parts, 0.05, 0.0, depths=list(parts))["middle"]
+        found += middle.is_suspect or middle.is_worse
+    assert found / 60 > 0.6
 
 
 def test_a_single_cluster_decides_nothing() -> None:
@@ -122,4 +234,3 @@ def test_a_single_cluster_decides_nothing() -> None:
     drop = decide_drops(parts, 0.02, 0.8)[""]
     assert drop.verdict is Verdict.UNDECIDED
     assert drop.more > 100
-    assert power_to_detect(changed_spread(0.1), 0.1, 3, 1) == 0

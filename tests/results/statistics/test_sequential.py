@@ -69,6 +69,18 @@ def test_scores_and_their_complements_decide_alike(values: np.ndarray, threshold
     assert decide(1 - values, 1 - threshold) is opposite[decide(values, threshold)]
 
 
+@settings(max_examples=40, deadline=None)
+@given(values=SCORES_OF_ANY_KIND)
+def test_both_ends_of_an_interval_are_alike(values: np.ndarray) -> None:
+    """The interval of complements is the mirrored interval, so the upper end has the error of the lower one."""
+    interval, mirrored = sequential_interval(values), sequential_interval(1 - values)
+    assert mirrored.low == pytest.approx(1 - interval.high, abs=1e-6)
+    assert mirrored.high == pytest.approx(1 - interval.low, abs=1e-6)
+    assert interval.low <= interval.high
+    if values.size:
+        assert decide(values, min(interval.high + 1e-3, 0.999), 0.025) is Decision.BELOW or interval.high > 0.998
+
+
 @pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("kind", ["right or wrong", "graded", "rare half"])
 def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -> None:

@@ -28,7 +28,8 @@ class Finding:
     """Something that was found in the requests of both arms.
 
     Args:
-        kind: `cut` and `refused` make the candidate worse, and `unanswered` leaves it undecided; others are notes.
+        kind: `cut` and `refused` make the candidate worse; others are notes. The number of `unanswered` ones decides
+            by a test of its own.
         requests: number of requests.
         text: a sentence for readers.
     """

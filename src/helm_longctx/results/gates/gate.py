@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -19,11 +19,15 @@ from helm_longctx.results.gates.findings import Finding, find_differences
 from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.comparison import Pairs
-from helm_longctx.results.statistics.noninferiority import Drop, Verdict, combine_verdicts, decide_drops
+from helm_longctx.results.statistics.noninferiority import Drop, Verdict, combine_verdicts, decide_drops, visible_drop
+from helm_longctx.runs.files import read_json, reading
 from helm_longctx.tasks.benchmark import Benchmark
 
-ALL = "all"
-"""The name of the part with all lengths."""
+ALL, ANSWERS = "all", "answers"
+"""The names of the part with all lengths, and of the part that counts which requests have a scored answer."""
+
+DEPTHS = {"beginning": (0, 20), "middle": (40, 60), "end": (80, 100)}
+"""The parts of prompts in which evidence can be, and their depths in percent."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Question:
         margin: the largest drop that is accepted, 0 to 1.
         power: the wanted probability of a decision.
         runs: the names of the folders of each run of the base and of the candidate.
+        looks: the numbers of instances at earlier looks, by the part's name; see `read_looks`.
     """
 
     base: str
@@ -42,6 +47,7 @@ class Question:
     margin: float
     power: float
     runs: Sequence[tuple[str, str]]
+    looks: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class Gate:
     """The results of a gate.
 
     Args:
-        parts: each length, and all lengths if there are several.
+        parts: each length, all lengths if there are several, the depths if evidence is at several of them, and the
+            requests with a scored answer if only one of both has some.
         tasks: each task, with tests of their own, which decide nothing.
         lengths, orders: how far the answers agree, by length, and by the arm that was asked first.
         findings: what was found in the requests.
@@ -89,8 +96,14 @@ class Gate:
 
     @property
     def missing(self) -> dict[str, int]:
-        """The number of instances that each undecided length still needs."""
+        """The number of instances that each undecided length, or suspect depth, still needs."""
         return {name: part.drop.more for name, part in self.parts.items() if part.drop.more and name != ALL}
+
+    @property
+    def visible_drop(self) -> float | None:
+        """The smallest drop at one depth that the sample finds with the wanted power; None if there are no depths."""
+        depths = [self.parts[name].drop.comparison.effect.n for name in DEPTHS if name in self.parts]
+        return visible_drop(min(depths), self.changed, len(depths), self.question.power) if depths else None
 
     @property
     def changed(self) -> float:
@@ -104,12 +117,16 @@ def points(margin: float) -> str:
 
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
-    """Return the verdict on the drops at each length and on what was found in the requests."""
+    """Return the verdict on the drops in each part and on what was found in the requests."""
     found = [Verdict.WORSE for each in findings if each.decides_worse]
-    found += [Verdict.UNDECIDED for each in findings if each.kind == "unanswered"]
-    # Over all lengths "worse" counts, but "no worse" says nothing about a single length.
-    scores = [drop.verdict for name, drop in drops.items() if name != ALL or drop.is_worse]
-    return combine_verdicts([*found, *scores])
+    return combine_verdicts([*found, *(drop.verdict for name, drop in drops.items() if is_counted(name, drop))])
+
+
+def is_counted(name: str, drop: Drop) -> bool:
+    """Whether the verdict on a part is part of the whole verdict."""
+    # Over all lengths "worse" counts, but "no worse" says nothing about a single length. A depth has few instances, so
+    # it need not be shown to be no worse, unless it has a drop.
+    return drop.is_worse or drop.is_suspect or name not in (ALL, *DEPTHS)
 
 
 def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]) -> Gate:
@@ -126,8 +143,14 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     by_length, by_order = agreements(pairs)
     return Gate(
         question,
-        _decide(table, _split_lengths(table), question),
-        _decide(table, _split_tasks(table), question),
+        _decide(
+            {name: table.pair_scores(CANDIDATE, BASE, part) for name, part in _split(table).items()}
+            | _pair_missing(pairs),
+            question,
+        ),
+        _decide(
+            {name: table.pair_scores(CANDIDATE, BASE, part) for name, part in _split_tasks(table).items()}, question
+        ),
         by_length,
         by_order,
         find_differences(pairs),
@@ -148,13 +171,33 @@ def _read_arms(folder: GateFolder, question: Question, benchmarks: Sequence[Benc
     ]
 
 
-def _split_lengths(table: Table) -> dict[str, list[int]]:
-    """Return the places of the instances by length, and of all if there are several lengths."""
+def _split(table: Table) -> dict[str, list[int]]:
+    """Return the places of the instances by length, of all if there are several lengths, and by depth."""
     lengths: dict[int | None, list[int]] = defaultdict(list)
+    depths: dict[str, list[int]] = {name: [] for name in DEPTHS}
     for place, item in enumerate(table.items):
         lengths[item.length].append(place)
+        depth = table.depth(place)
+        if depth is not None:
+            depths[next(name for name, percents in DEPTHS.items() if depth in percents)].append(place)
     parts = {part_name(length): lengths[length] for length in sorted(lengths, key=lambda each: each or 0)}
-    return parts if len(parts) == 1 else {**parts, ALL: list(range(len(table.items)))}
+    if len(parts) > 1:
+        parts[ALL] = list(range(len(table.items)))
+    found = {name: places for name, places in depths.items() if places}
+    return parts | (found if len(found) > 1 else {})
+
+
+def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
+    """Return which requests have a scored answer, as scores of a part, if one of both arms lacks some.
+
+    A request that one side refuses whenever it is sent has no score, but its number decides.
+    """
+    has_score = [[each.score is not None for each in (pair.candidate, pair.base)] for pair in pairs]
+    rows = [(found, pair.base.group) for found, pair in zip(has_score, pairs, strict=True) if any(found)]
+    if all(all(found) for found, _ in rows):
+        return {}
+    candidate, base = ([float(found[side]) for found, _ in rows] for side in (0, 1))
+    return {ANSWERS: [Pairs(candidate, base, [group for _, group in rows], 1.0)]}
 
 
 def _split_tasks(table: Table) -> dict[str, list[int]]:
@@ -164,9 +207,9 @@ def _split_tasks(table: Table) -> dict[str, list[int]]:
     return tasks
 
 
-def _decide(table: Table, places: Mapping[str, list[int]], question: Question) -> dict[str, Part]:
-    pairs = {name: table.pair_scores(CANDIDATE, BASE, part) for name, part in places.items()}
-    drops = decide_drops(pairs, question.margin, question.power)
+def _decide(pairs: Mapping[str, Sequence[Pairs]], question: Question) -> dict[str, Part]:
+    depths = [name for name in DEPTHS if name in pairs]
+    drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
     return {name: Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop) for name, drop in drops.items()}
 
 
@@ -175,9 +218,34 @@ def _mean(pairs: Sequence[Pairs], side: str) -> float:
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
+def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[int]]:
+    """Return the numbers of instances at all earlier looks at a gate, by the part's name.
+
+    Args:
+        base, candidate: the names of both deployments. A gate of others has had no look.
+
+    Raises:
+        InputError: the file with the results of the last look is damaged.
+    """
+    if not folder.json_path.exists():
+        return {}
+    found = read_json(folder.json_path)
+    with reading(folder.json_path):
+        if (found["base"], found["candidate"]) != (base, candidate):
+            return {}
+        # A file of an earlier version has only its own look.
+        return dict(found.get("looks") or _sizes([*found["parts"], *found["tasks"]]))
+
+
+def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
+    return {each["part"]: [int(each["instances"])] for each in parts}
+
+
 def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
+    parts, tasks = ([_part_json(name, part) for name, part in each.items()] for each in (gate.parts, gate.tasks))
+    now, earlier = _sizes([*parts, *tasks]), question.looks
     return {
         "verdict": gate.verdict.name.lower(),
         "exit_status": int(gate.verdict),
@@ -187,8 +255,10 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "power": question.power,
         "changed": gate.changed,
         "missing_instances": gate.missing,
-        "parts": [_part_json(name, part) for name, part in gate.parts.items()],
-        "tasks": [_part_json(name, part) for name, part in gate.tasks.items()],
+        "parts": parts,
+        "tasks": tasks,
+        "looks": {name: sorted({*earlier.get(name, ()), *now.get(name, ())}) for name in {**earlier, **now}},
+        "visible_drop": gate.visible_drop,
         "answers": [vars(each) for each in gate.lengths],
         "orders": [vars(each) for each in gate.orders],
         "findings": [vars(each) for each in gate.findings],
@@ -212,5 +282,6 @@ def _part_json(name: str, part: Part) -> dict[str, Any]:
         "equal": found.ties,
         "p_worse": part.drop.p_worse,
         "verdict": part.drop.verdict.name.lower(),
+        "suspect": part.drop.is_suspect,
         "missing_instances": part.drop.more,
     }

@@ -10,7 +10,7 @@ from helm_longctx._version import VERSION
 from helm_longctx.results.boards import one_line, percent, range_text, signed_percent
 from helm_longctx.results.gates.answers import Agreement, AnswerPair, part_name
 from helm_longctx.results.gates.findings import Finding
-from helm_longctx.results.gates.gate import ALL, Gate, Part, Question, points
+from helm_longctx.results.gates.gate import ALL, ANSWERS, Gate, Part, Question, is_counted, points
 from helm_longctx.results.report.cells import interval_row, number_cell
 from helm_longctx.results.report.document import Answer, Cell, Column, Figure, Page, Report, Section, Table
 from helm_longctx.results.report.plots import interval_plot
@@ -65,20 +65,42 @@ _TASKS = "These tests decide nothing. Their p-values are adjusted for the number
 
 
 def explain(gate: Gate) -> str:
-    """Return the verdict with its main reason, as a sentence."""
+    """Return the verdict with its main reason, as a sentence or several."""
     margin, verdict = points(gate.question.margin), gate.verdict
     worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
-    lengths = [name for name in worse if name != ALL] or ["all lengths together"]
     if verdict is Verdict.NO_WORSE:
-        return f"No worse: at each length the drop is smaller than {margin}."
+        seen = gate.visible_drop
+        depth = f" A drop of {100 * seen:.1f} points at one depth would have been found" if seen else ""
+        chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
+        return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
     if verdict is Verdict.WORSE:
-        reason = f"the drop is larger than {margin} at {', '.join(lengths)}" if worse else ""
+        places = [_place(name) for name in worse if name not in (ALL, ANSWERS)]
+        if worse == [ALL]:
+            places = ["at all lengths together"]
+        reason = f"the drop is larger than {margin} {', '.join(places)}" if places else ""
+        few = f"the share of requests without a scored answer grows by more than {margin}" if ANSWERS in worse else ""
         found = "; ".join(f"{each.text} ({each.requests} requests)" for each in gate.findings if each.decides_worse)
-        return f"Worse: {'; '.join(filter(None, (reason, found)))}."
-    if not gate.missing:
-        return "Cannot tell: requests of only one of both have a scored answer; give the same command again."
-    counts = ", ".join(f"{more:,} at {part}" for part, more in gate.missing.items())
-    return f"Cannot tell whether the drop is smaller than {margin}: more instances are needed, {counts}."
+        return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
+    missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
+    counts = ", ".join(f"{more:,} {_place(part)}" for part, more in missing.items())
+    sentences = [f"more instances are needed, {counts}"] if counts else []
+    if ANSWERS in gate.missing:
+        sentences.append(
+            "requests of only one of both have a scored answer; run the same command again, and if they fail again,"
+            f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
+        )
+    return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."
+
+
+def _place(part: str) -> str:
+    """Return where a part is, for a sentence."""
+    words = {ALL: "at all lengths together", "middle": "in the middle", **dict.fromkeys(("beginning", "end"), "")}
+    return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
+
+
+def verdict_of(name: str, part: Part) -> str:
+    """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
+    return VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
 
 
 def _answer(gate: Gate) -> Answer:
@@ -87,7 +109,8 @@ def _answer(gate: Gate) -> Answer:
     different = f"{percent(gate.changed)} % of the scores differ between both."
     level = (
         f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
-        f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths."
+        f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
+        " somebody looks again after more instances."
     )
     return Answer(
         f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
@@ -141,7 +164,7 @@ def _part_row(name: str, part: Part) -> list[Cell]:
         Cell(f"{100 * effect.mean:+.1f}", effect.mean, ends),
         *(Cell(f"{number:,}", number) for number in numbers),
         Cell("< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse),
-        Cell("" if name == ALL and not drop.is_worse else VERDICTS[drop.verdict]),
+        Cell(verdict_of(name, part)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
 

@@ -11,6 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.results.statistics.intervals import Floats, Interval, cluster_sums, group_codes, normal_quantile
+from helm_longctx.results.statistics.looks import (
+    FIRST_OF_ROUNDS,
+    Looks,
+    level_of_look,
+    p_value_of_looks,
+    quantile_of,
+)
 
 SIGNIFICANCE = 0.05
 """Two models are tied if the p-value, corrected for the number of tests, is not below this."""
@@ -100,25 +107,18 @@ class Pairs:
     weight: float
 
 
-def compare_parts(parts: Sequence[Pairs]) -> Comparison:
-    """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`."""
-    return _compare(*_join(parts))
-
-
-def p_value_of(parts: Sequence[Pairs], difference: float) -> float:
-    """Return the two-sided p-value of a difference of two models other than 0; see `compare_parts`.
-
-    It is below 0.05 if and only if the interval of `compare_parts` excludes the difference.
+def compare_parts(parts: Sequence[Pairs], looks: Looks = ()) -> Comparison:
+    """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`.
 
     Args:
         parts: at least one part.
-        difference: the score of the first model minus the score of the second, -1 to 1.
+        looks: the sizes of the sample at which somebody looked and could stop, with the size now; empty if the size was
+            fixed. The p-value and the interval are then right at all looks together.
     """
-    differences, weights, codes = _join(parts)
-    return _sign_flips(differences, weights, codes).p_value(difference)
+    return _compare(*join_pairs(parts), looks)
 
 
-def _join(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
+def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """Return the differences of all parts, their weights, and the numbers of their clusters."""
     differences = [np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts]
     weights = [np.full(len(each), part.weight / len(each)) for part, each in zip(parts, differences, strict=True)]
@@ -171,20 +171,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -> Comparison:
+def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()) -> Comparison:
     """Test the weighted mean of differences.
 
     Args:
         weights: shape (n,): the weight of each instance; their ratios count.
         codes: shape (n,): the number of each instance's cluster.
+        looks: the looks, as for `compare_parts`.
     """
     n = len(differences)
     if not n:
         return Comparison(Interval(math.nan, math.nan, math.nan, 0), math.nan)
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
     found = _sign_flips(differences, weights, codes)
-    low, high = found.interval()
-    return Comparison(Interval(found.mean, low, high, n), found.p_value(), wins, losses, n - wins - losses)
+    p_value, quantile = found.p_value(), normal_quantile()
+    if looks:
+        p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
+        quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
+    low, high = found.interval(quantile)
+    return Comparison(Interval(found.mean, low, high, n), p_value, wins, losses, n - wins - losses)
 
 
 @dataclass(frozen=True)
@@ -206,15 +211,14 @@ class _SignFlips:
     product: float
     spread: float
 
-    def p_value(self, difference: float = 0.0) -> float:
-        """Return the two-sided p-value of a difference."""
-        variance = self.variance - 2 * difference * self.product + difference**2 * self.spread
+    def p_value(self) -> float:
+        """Return the two-sided p-value of no difference."""
         # With few clusters no difference can be rejected at a high level, which limits the statistic.
-        return two_sided(min(abs(self.mean - difference) / math.sqrt(variance), 1 / math.sqrt(self.spread)))
+        return two_sided(min(abs(self.mean) / math.sqrt(self.variance), 1 / math.sqrt(self.spread)))
 
-    def interval(self) -> tuple[float, float]:
-        """Return the ends of the 95 % interval, which are the roots of a quadratic equation."""
-        level = normal_quantile() ** 2
+    def interval(self, quantile: float) -> tuple[float, float]:
+        """Return the ends of the interval with a normal quantile, which are the roots of a quadratic equation."""
+        level = quantile**2
         leading, linear = 1 - level * self.spread, self.mean - level * self.product
         if leading <= 0:
             return -1.0, 1.0
@@ -227,17 +231,36 @@ def _sign_flips(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -
     """Return the test of a weighted mean of differences; see `_compare`."""
     mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
     sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
-    squares, fourth, spread = float((sums**2).sum()), float((sums**4).sum()), float((sizes**2).sum())
+    variance = float(padded_squares(sums, sizes, np.ones((1, len(sums))))[0])
+    return _SignFlips(mean, variance, float(sums @ sizes), float((sizes**2).sum()))
+
+
+def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
+    """Return the sum of the squares of the clusters of each sample, and of those that are added.
+
+    Args:
+        sums, sizes, counts: the clusters, as in `margins.Clusters`; the sums can have the shape of the counts.
+
+    Returns:
+        Shape (samples,).
+    """
+    squares, fourth, spread = ((counts * each).sum(axis=-1) for each in (sums**2, sums**4, sizes**2))
     # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
     # It is shrunk to the value of a cluster of mean size that differs in all its instances by 1.
-    weight = squares**2 / fourth if squares > _EQUAL**2 else 0.0
-    typical = (weight * fourth / squares if weight else 0.0) + _PRIOR * spread / len(sums)
-    typical /= weight + _PRIOR
-    return _SignFlips(mean, squares + _PSEUDO * typical, float(sums @ sizes), spread)
+    differ = squares > _EQUAL**2
+    safe = np.where(differ, squares, 1.0)
+    weight = np.where(differ, safe**2 / np.where(differ, fourth, 1.0), 0.0)
+    typical = np.where(differ, weight * fourth / safe, 0.0) + _PRIOR * spread / counts.sum(axis=1)
+    return np.asarray(squares + _PSEUDO * typical / (weight + _PRIOR))
 
 
 def two_sided(z: float) -> float:
     """Return the two-sided p-value of a standard normal statistic of at least 0."""
+    return 2 * upper_tail(z)
+
+
+def upper_tail(z: float) -> float:
+    """Return the probability that a standard normal statistic is larger."""
     from scipy.special import ndtr
 
-    return 2 * float(ndtr(-z))
+    return float(ndtr(-z))

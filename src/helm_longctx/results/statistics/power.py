@@ -86,23 +86,6 @@ def detectable_difference(spread: Spread, questions: int, clusters: int, power: 
     return _noncentrality(_freedom(spread, clusters), power) * error_of_difference(spread, questions, clusters)
 
 
-def power_to_detect(spread: Spread, difference: float, questions: int, clusters: int) -> float:
-    """Return the probability that a sample detects a difference; 0 for a single cluster.
-
-    Args:
-        difference: the difference of the means, above 0.
-        questions, clusters: numbers as in `error_of_difference`.
-    """
-    from scipy.stats import nct, t
-
-    if clusters < 2:
-        return 0.0
-    error, freedom = error_of_difference(spread, questions, clusters), _freedom(spread, clusters)
-    if not error:
-        return 1.0
-    return float(nct.sf(t.ppf(1 - SIGNIFICANCE / 2, freedom), freedom, difference / error))
-
-
 def _freedom(spread: Spread, clusters: int) -> int:
     return (clusters - 1) * (1 if spread.is_paired else 2)
 
