@@ -136,6 +136,9 @@ def _tell_whose_client(theirs: Any) -> Any:
 
     def _get_client(self: Any, model_deployment_name: str) -> Client:
         token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
+        record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
+        if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
+            _VLLM.apply()
         try:
             client: Client = theirs(self, model_deployment_name)
             _guard_libraries(client)
@@ -313,6 +316,15 @@ def _send_seeds(theirs: Any) -> Any:
     return make
 
 
+def _take_tokenizers(theirs: Any) -> Any:
+    """HELM's `VLLMClient` passes its tokenizer to this constructor, which gives it to the package `openai`."""
+
+    def init(self: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any) -> None:
+        theirs(self, *args, **kwargs)
+
+    return init
+
+
 def _submit_other_worker(module: str, theirs: Any) -> Any:
     """HELM's Slurm jobs run a module that loads no plugins."""
 
@@ -370,6 +382,25 @@ _OF_RUNS = (
     ),
 )
 _OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
+
+_VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
+_VLLM = Patch(
+    "helm.clients.openai_client:OpenAIClient",
+    "__init__",
+    (
+        "self",
+        "cache_config",
+        "api_key",
+        "org_id",
+        "base_url",
+        "reasoning_effort",
+        "openai_model_name",
+        "output_processor",
+        "kwargs",
+    ),
+    _take_tokenizers,
+)
+"""Applied when a deployment has that client, because the module imports the package `openai`."""
 
 
 class SteadyClock:
