@@ -22,7 +22,7 @@ from helm_longctx.helm.patches import Patch, apply_patches
 from tests.runner.making import deployed
 from tests.support.servers.llm import serve
 
-EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI, patches._VLLM)
+EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI, patches._VLLM, patches._LOOKUP)
 
 RUN = """
 import sys
@@ -142,9 +142,9 @@ def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
 def test_patches_are_applied_once() -> None:
     """Applying all patches again changes nothing."""
     apply_patches()
-    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-2]]
+    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
     apply_patches()
-    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-2]]
+    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
 
 
 def test_the_codec_comes_without_what_it_does_not_need() -> None:

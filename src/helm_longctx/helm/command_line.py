@@ -32,6 +32,7 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx._moved import current_name
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
+from helm_longctx.helm.patches import apply_lookup_patch
 from helm_longctx.helm.run_specs import check_data, check_run_entry
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
@@ -112,6 +113,7 @@ def make_run_specs(
     """
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 
+    apply_lookup_patch()
     args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None

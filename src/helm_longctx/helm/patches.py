@@ -325,6 +325,17 @@ def _take_tokenizers(theirs: Any) -> Any:
     return init
 
 
+def _find_registered_first(theirs: Any) -> Any:
+    """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
+
+    from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
+
+    def get_run_spec_function(name: str) -> Callable[..., RunSpec] | None:
+        return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
+
+    return get_run_spec_function
+
+
 def _submit_other_worker(module: str, theirs: Any) -> Any:
     """HELM's Slurm jobs run a module that loads no plugins."""
 
@@ -383,6 +394,7 @@ _OF_RUNS = (
 )
 _OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
 
+_LOOKUP = Patch("helm.benchmark.run_spec_factory", "get_run_spec_function", ("name",), _find_registered_first)
 _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
 _VLLM = Patch(
     "helm.clients.openai_client:OpenAIClient",
@@ -479,6 +491,15 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
         yield
     finally:
         yaml.safe_load = safe_load
+
+
+def apply_lookup_patch() -> None:
+    """Make HELM find our run entries without the import of its own. Idempotent.
+
+    Raises:
+        RuntimeError: this version of HELM is not supported.
+    """
+    _LOOKUP.apply()
 
 
 def apply_slurm_patch(module: str) -> None:
