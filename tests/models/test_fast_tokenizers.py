@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -20,6 +22,7 @@ from helm_longctx.models.fast_tokenizers import FastTokenizer, read_fast_tokeniz
 from helm_longctx.tasks.codec import make_codec
 from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.cutting.middle import counter_with_special_tokens
+from tests.support.servers.llm import serve
 from tests.tasks import tokenizers as made
 
 SPECIAL: dict[str, Any] = {
@@ -40,6 +43,10 @@ TEXTS = [
     " ",
     "<|start|>[PAD] the town <|end of turn|> <s>x</s>",
 ]
+
+
+WORDS_FOLDER = str(resources.files("helm_longctx") / "models/baselines/words")
+WORDS = AutoTokenizer.from_pretrained(WORDS_FOLDER)
 
 
 def refuse() -> Any:
@@ -98,13 +105,9 @@ def test_truncation_and_padding_in_the_file_do_not_count(tmp_path: Path) -> None
 @given(st.text(max_size=60))
 def test_our_own_tokenizer(text: str) -> None:
     """The baselines' tokenizer, which names a special token that its file lacks, has the tokens of transformers."""
-    folder = str(resources.files("helm_longctx") / "models/baselines/words")
-    ours = read_fast_tokenizer(folder, refuse)
+    ours = read_fast_tokenizer(WORDS_FOLDER, refuse)
     assert ours is not None
     assert ours.backend_tokenizer.encode(f"{text}[UNK]").ids == WORDS.encode(f"{text}[UNK]")
-
-
-WORDS = AutoTokenizer.from_pretrained(str(resources.files("helm_longctx") / "models/baselines/words"))
 
 
 @pytest.mark.parametrize(
@@ -152,3 +155,31 @@ def test_decoding_is_left_to_transformers(tmp_path: Path) -> None:
     ids = theirs.encode("a town , it 's .")
     assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(ids, skip_special_tokens=True)
     assert ours("a town")["input_ids"] == theirs("a town")["input_ids"]
+
+
+def test_a_run_on_a_server_loads_no_torch(tmp_path: Path) -> None:
+    """The whole command `run`, from own questions to printed scores, imports neither torch nor other large packages."""
+    (tmp_path / "own").mkdir()
+    row = {"context": "The bridge is red. " * 20, "question": "Which colour?", "answers": ["red"]}
+    (tmp_path / "own/questions.jsonl").write_text(json.dumps(row))
+    entry = "any_jsonl:path=own,length=4k,count_with=longctx/words"
+    with serve(lambda prompt: "red") as server:
+        command = [
+            "-X",
+            "importtime",
+            "-m",
+            "helm_longctx",
+            "run",
+            "--suite",
+            "s",
+            "--entry",
+            entry,
+            "--model-type",
+            "chat",
+        ]
+        options = ["--model-url", server.openai, "--model-name", "m", "--context", "32k", "--tokenizer", WORDS_FOLDER]
+        done = subprocess.run([sys.executable, *command, *options], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "100.0" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert not {"torch", "transformers", "datasets", "pandas", "scipy.stats", "sklearn", "nltk"} & imported
