@@ -1,12 +1,13 @@
 """Measures the whole command for own questions beside lm-evaluation-harness, inspect_ai and the bare `openai` package.
 
-    python bench/peers.py [--folder peers] [--questions 2000] [--threads 32] [--turns 3] [--after 0.02] [--json FILE]
+    python bench/peers.py [--folder peers] [--questions 2000] [--characters 16000] [--threads 32] [--turns 3]
+                          [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
 
 Each peer is installed from the package index into an environment of its own in the folder, which is kept for the next
 time. A server in a separate process answers each request after a fixed time. Each program reads the same file of
-questions with contexts of 4k tokens, sends them with the same number of requests in flight, scores the answers, and
-writes its files. They take turns. The script prints medians of the elapsed seconds, of the processor seconds, and of
-the peak memory in MB of the whole process, imports included.
+questions, by default with contexts of about 4k tokens, sends them with the same number of requests in flight, scores
+the answers, and writes its files. They take turns. The script prints medians of the elapsed seconds, of the processor
+seconds, and of the peak memory in MB of the whole process, imports included.
 
 Programs and server share the machine, so compare only figures of one run. If the machine does other work, the
 processor time says more.
@@ -20,6 +21,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,9 +30,7 @@ from clients import local_server
 from cost import Cost, measure_command
 from overhead import RNG, WORDS
 
-CHARACTERS = 16_000
-"""Characters of a context of about 4k tokens."""
-
+OURS = "helm-longctx"
 PEERS = {"openai": ("openai",), "lm-evaluation-harness": ("lm_eval[api]",), "inspect_ai": ("inspect_ai", "openai")}
 """What pip installs for each peer."""
 
@@ -80,7 +80,7 @@ def commands(folder: Path, address: str, threads: int) -> dict[str, list[str | P
     programs = {name: folder / "environments" / name / "bin" for name in PEERS}
     model = f"model=m,base_url={address}chat/completions,num_concurrent={threads},tokenizer_backend=None"
     return {
-        "helm-longctx": [
+        OURS: [
             *(Path(sys.executable).parent / "helm-longctx", "run", "--suite", "s", "--model-type", "chat"),
             *("--model-url", address, "--model-name", "m", "--context", "32k", "-n", str(threads)),
             *("--entry", "any_jsonl:path=.,length=8k,count_with=longctx/words"),
@@ -98,9 +98,11 @@ def commands(folder: Path, address: str, threads: int) -> dict[str, list[str | P
     }
 
 
-def install(folder: Path) -> None:
-    """Install each peer into an environment of its own, unless it is there."""
+def install(folder: Path, programs: Collection[str]) -> None:
+    """Install the peers among the programs into environments of their own, unless they are there."""
     for name, packages in PEERS.items():
+        if name not in programs:
+            continue
         environment = folder / "environments" / name
         if not (environment / "installed").exists():
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -108,33 +110,34 @@ def install(folder: Path) -> None:
             (environment / "installed").touch()
 
 
-def write_inputs(folder: Path, questions: int) -> None:
+def write_inputs(folder: Path, questions: int, characters: int) -> None:
     """Write the questions, and what the peers need to read them."""
     with (folder / "questions.jsonl").open("w") as file:
         for number in range(questions):
-            context = f"{number} {' '.join(RNG.choices(WORDS, k=CHARACTERS // 6))}"[:CHARACTERS]
+            context = f"{number} {' '.join(RNG.choices(WORDS, k=characters // 3))}"[:characters]
             file.write(json.dumps({"context": context, "question": "How is it?", "answers": ["fine"]}) + "\n")
     for name, text in (("bare.py", BARE), ("own.yaml", HARNESS), ("own.py", INSPECT)):
         (folder / name).write_text(text)
 
 
-def measure(folder: Path, questions: int, threads: int, turns: int, after: float) -> dict[str, list[Cost]]:
-    """Measure all programs in turn."""
+def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
+    """Measure the programs in turn."""
     found: dict[str, list[Cost]] = {}
     with local_server() as server:
-        address = f"{server}/{round(after * 1000)}/v1/"
+        address = f"{server}/{round(args.after * 1000)}/v1/"
         variables = {
             "LOCAL_API_KEY": "none",
             "LOCAL_BASE_URL": address,
             "OPENAI_API_KEY": "none",
             "HF_HUB_OFFLINE": "1",
         }
-        for turn in range(turns):
-            for name, command in commands(folder, address, threads).items():
+        for turn in range(args.turns):
+            every = commands(folder, address, args.threads)
+            for name, command in ((name, every[name]) for name in args.programs):
                 place = folder / "work"
                 shutil.rmtree(place, ignore_errors=True)
                 place.mkdir(parents=True)
-                write_inputs(place, questions)
+                write_inputs(place, args.questions, args.characters)
                 cost = measure_command(command, place, variables)
                 found.setdefault(name, []).append(cost)
                 print(f"turn {turn + 1}, {name}: {cost}", flush=True)
@@ -146,14 +149,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("peers"), help="where the environments are kept")
     parser.add_argument("--questions", type=int, default=2000)
+    parser.add_argument("--characters", type=int, default=16_000, help="of each context")
+    parser.add_argument("--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--after", type=float, default=0.02, help="seconds after which the server answers")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     folder = args.folder.resolve()
-    install(folder)
-    found = measure(folder, args.questions, args.threads, args.turns, args.after)
+    install(folder, args.programs)
+    found = measure(folder, args)
     rows: list[dict[str, Any]] = []
     for name, costs in found.items():
         middle = {key: statistics.median(asdict(cost)[key] for cost in costs) for key in asdict(costs[0])}
