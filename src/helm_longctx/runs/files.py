@@ -141,11 +141,12 @@ def write_json(path: Path, content: Any) -> None:
 
 def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
     """Yield `to_json` of a value in pieces: the items of its lists and the fields of its records, down to a depth."""
+    kind: Any = type(value)
     if not depth or isinstance(value, dict):
         yield to_json(value, margin)
-    elif type(value) in (list, tuple):
+    elif kind in (list, tuple):
         yield from _split_items("[]", (("", item) for item in value), depth, margin)
-    elif (names := _field_names(type(value))) is not None:
+    elif (names := _field_names(kind)) is not None:
         items = ((key, item) for name, key in names if (item := getattr(value, name)) is not None)
         yield from _split_items("{}", items, depth, margin)
     else:
