@@ -76,7 +76,7 @@ def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
             raise InputError(f"another one has the run entry {', '.join(clash)}")
         if any(benchmark.name == other.name for other in others):
             raise InputError(f"another one has the name {benchmark.name}")
-    return benchmark  # type: ignore[no-any-return]
+    return benchmark
 
 
 @cache

@@ -98,7 +98,8 @@ def _list_entries(benchmark: Benchmark) -> Iterator[Entry]:
     """Yield a run entry for each category and each task, at each length."""
     for name, category in benchmark.entries.items():
         path = {"path": "."} if category.needs_path else {}
-        for length in benchmark.lengths or [None]:
+        lengths: list[int | None] = [*benchmark.lengths]
+        for length in lengths or [None]:
             at = {**path, **({} if length is None else {"length": length_label(length)})}
             if category.tasks_at(length):
                 yield check_entry(benchmark, name, at)

@@ -185,7 +185,7 @@ def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
     if clash := [name for name in _list_names(provider) if name in taken]:
         raise InputError(f"another one has its {' '.join(clash[0])}")
     _refused.discard(provider.client)
-    return provider  # type: ignore[no-any-return]
+    return provider
 
 
 def _list_names(provider: Provider) -> list[tuple[str, str]]:
@@ -204,10 +204,10 @@ def _check_names(provider: Provider) -> None:
     """Check the texts of a record: names, addresses, paths, and the format of keys."""
     check_name("provider", provider.name)
     clients = provider.helm_clients.values()
-    for value, kind in ((provider.secret, SecretFormat), *((client, HelmClient) for client in clients)):
+    for part, kind in ((provider.secret, SecretFormat), *((client, HelmClient) for client in clients)):
         # To pydantic, a plain tuple is a named one, too.
-        if value is not None and not isinstance(value, kind):
-            raise InputError(f"{shorten(value)} is not a {kind.__name__}")
+        if part is not None and not isinstance(part, kind):
+            raise InputError(f"{shorten(part)} is not a {kind.__name__}")
     for name, value, pattern, allowed in (
         ("address", provider.address, r"https?://[\w.-]+(:\d+)?(/\S*)?", "an address that starts with https://"),
         ("package", provider.package, r"[A-Za-z_]\w*(\.\w+)*", "the name of a package"),

@@ -63,7 +63,7 @@ def _check(found: Mapping[str, Method], method: Any) -> Method:
         raise bad_argument("method", "extra", method.extra, EXTRAS)
     check_type("fits", method.fits(_SAMPLE), bool)
     check_type("first_tokens", method.first_tokens(_SAMPLE), int)
-    return method  # type: ignore[no-any-return]
+    return method
 
 
 METHODS: Mapping[str, Method] = load_methods()
