@@ -2,9 +2,9 @@
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
-Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `run_files.py`, `page.py` and `summarize.py` one after the
-other (a quarter of an hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`,
-and a plot of the cost of a request over its length to `bars.png`.
+Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `peers.py` without peers, `run_files.py`, `page.py` and
+`summarize.py` one after the other (20 minutes, two GB of disk) and prints a table. It writes the table with all figures
+to `bars.json`, and a plot of the cost of a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from helm_longctx.results.report.pictures import write_picture
 from helm_longctx.tasks.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent
+MANY = ("--questions", "20000", "--characters", "8000", "--threads", "64", "--turns", "1")
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,15 @@ def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
+def command_bars(usual: list[dict[str, Any]], many: list[dict[str, Any]]) -> list[Bar]:
+    """Bars of the whole command `run` on own questions, imports included."""
+    return [
+        Bar("seconds of `run`, 2,000 own questions of 4k, 32 in flight", usual[0]["seconds"], 7),
+        Bar("its peak MB", usual[0]["peak_mb"], 280),
+        Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", many[0]["peak_mb"], 400),
+    ]
+
+
 def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of summaries and run pages."""
     ours = {row["size"]: row for row in rows if row["side"] == "ours"}
@@ -171,6 +181,8 @@ def main() -> None:
         "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
         "clients": figures("clients.py"),
         "pipeline": figures("pipeline.py"),
+        "command": figures("peers.py", "--programs", "helm-longctx"),
+        "large command": figures("peers.py", "--programs", "helm-longctx", *MANY),
         "files": figures("run_files.py", "--turns", str(args.turns)),
         "pages": figures("page.py"),
         "leaderboard": figures("summarize.py"),
@@ -180,6 +192,7 @@ def main() -> None:
         *overhead_bars(found["overhead"]),
         *client_bars(found["clients"]),
         *pipeline_bars(found["pipeline"]),
+        *command_bars(found["command"], found["large command"]),
         *file_bars(found["files"]),
         *page_bars(found["pages"]),
         *leaderboard_bars(found["leaderboard"]),

@@ -64,11 +64,20 @@ REPLY = json.dumps(
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 ).encode()
-HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(REPLY)}\r\n\r\n".encode()
+MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
+
+
+def response(body: bytes) -> bytes:
+    """Return an HTTP response."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 class Answering(asyncio.Protocol):
-    """Reads requests without looking at them, and answers each after the milliseconds in its path."""
+    """Reads requests without looking at them, and answers each after the milliseconds in its path.
+
+    A request for the list of models is answered at once.
+    """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -81,12 +90,15 @@ class Answering(asyncio.Protocol):
                 self._head = head
                 return
             self._head, lines = b"", head.lower().split(b"\r\n")
+            if head.startswith(b"GET"):
+                self._transport.write(response(MODELS))
+                return
             self._seconds = int(lines[0].split(b"/")[1]) / 1000
             self._left = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
             data = body
         self._left -= len(data)
         if not self._left:
-            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, HEAD + REPLY)
+            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, response(REPLY))
 
 
 def serve(connection: Connection) -> None:

@@ -37,7 +37,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
 
-from clients import HEAD, OURS, REPLY, make_prompt, make_request
+from clients import OURS, REPLY, make_prompt, make_request, response
 from cost import measure_command
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
@@ -122,7 +122,7 @@ class Faulty(asyncio.Protocol):
         )
         if not fault:
             self.answers[bytes(_NUMBER.findall(body)[0])] += 1
-            self._transport.write(HEAD + REPLY)
+            self._transport.write(response(REPLY))
             return
         self.faults[fault] += 1
         if fault == "dropped":

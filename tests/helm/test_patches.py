@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.clients import auto_client
+from helm.common.local_context import LocalContext
+from helm.common.request import Request
 
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
 from tests.runner.making import deployed
+from tests.support.servers.llm import serve
 
-EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI)
+EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI, patches._VLLM, patches._LOOKUP)
 
 RUN = """
 import sys
@@ -139,9 +142,9 @@ def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
 def test_patches_are_applied_once() -> None:
     """Applying all patches again changes nothing."""
     apply_patches()
-    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-1]]
+    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
     apply_patches()
-    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-1]]
+    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
 
 
 def test_the_codec_comes_without_what_it_does_not_need() -> None:
@@ -179,3 +182,17 @@ def test_keys_that_are_not_in_helms_file(
     with deployed(ModelDeployment("my/model", ClientSpec(client), "longctx/lexical")) as name:
         assert auto_client.provide_api_key(credentials, "my", name) == key
     assert caplog.text.count("Could not find key") == warnings
+
+
+def test_helms_client_for_vllm_answers(tmp_path: Path) -> None:
+    """HELM's own `VLLMClient`, which fails in plain HELM, sends a completion, and its errors are still its own."""
+    apply_patches()
+    with serve(lambda prompt: prompt.upper()) as server:
+        arguments = {"base_url": server.openai, "vllm_model_name": "m", "max_retries": 0}
+        spec = ClientSpec("helm.clients.vllm_client.VLLMClient", arguments)
+        with deployed(ModelDeployment("my/vllm", spec, "longctx/lexical", "longctx/words")) as name:
+            client = LocalContext(str(tmp_path)).client
+            result = client.make_request(Request(name, "longctx/lexical", prompt="a question", temperature=0))
+    assert result.success
+    assert result.completions[0].text == "A QUESTION"
+    assert server.calls[0].path == "/v1/completions"

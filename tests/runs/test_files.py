@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from helm.common.general import asdict_without_nones
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.runs.files import to_json
+from helm_longctx.runs.files import to_json, write_json
 
 
 class Colour(str, Enum):
@@ -45,6 +48,27 @@ VALUES = st.recursive(
 def test_json_equals_the_json_of_helm(value: Any) -> None:
     """Any value is written as HELM writes it: without absent fields, in ASCII, with two spaces for each level."""
     assert to_json(Part(value)) == json.dumps(asdict_without_nones(Part(value)), indent=2)
+
+
+@given(VALUES)
+def test_a_file_that_is_written_in_pieces_is_the_same(value: Any) -> None:
+    """A file has the same bytes as the JSON of its whole content, wherever the content is divided."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "file.json"
+        for content in (value, [value, value], Part([value, Part(value)], [])):
+            write_json(path, content)
+            assert path.read_text("ascii") == to_json(content)
+
+
+def test_a_large_file_is_not_in_memory(tmp_path: Path) -> None:
+    """The memory for writing many records does not grow with the size of their file."""
+    parts = [Part("x" * 1000)] * 20_000
+    tracemalloc.start()
+    write_json(tmp_path / "file.json", Part(parts))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / "file.json").stat().st_size > 20_000_000
+    assert peak < 1_000_000
 
 
 def test_a_list_and_its_parts_keep_lone_surrogates() -> None:

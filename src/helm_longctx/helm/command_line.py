@@ -34,6 +34,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
+from helm_longctx.helm.patches import apply_lookup_patch
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
@@ -126,6 +127,7 @@ def make_run_specs(
     """
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 
+    apply_lookup_patch()
     args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import cache
 from importlib.metadata import entry_points
-from importlib.util import find_spec
-from pathlib import Path
 
 from helm_longctx.errors import InputError, find_similar, shorten
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
-
-_DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
-
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, read_helms_names
 
 SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
 """What the name of a suite is."""
@@ -49,12 +42,3 @@ def may_be_helms(name: str) -> bool:
     """Whether HELM or another plugin can have a run entry of a name. The names of plugins are not known yet."""
     has_plugins = any(point.value != "helm_longctx.plugin" for point in entry_points(group="helm"))
     return has_plugins or name in read_helms_names()
-
-
-@cache
-def read_helms_names() -> frozenset[str]:
-    """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
-    package = find_spec("helm")
-    folders = [Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []]  # type: ignore[union-attr]
-    paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
-    return frozenset(name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8")))

@@ -136,6 +136,9 @@ def _tell_whose_client(theirs: Any) -> Any:
 
     def _get_client(self: Any, model_deployment_name: str) -> Client:
         token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
+        record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
+        if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
+            _VLLM.apply()
         try:
             client: Client = theirs(self, model_deployment_name)
             _guard_libraries(client)
@@ -313,6 +316,26 @@ def _send_seeds(theirs: Any) -> Any:
     return make
 
 
+def _take_tokenizers(theirs: Any) -> Any:
+    """HELM's `VLLMClient` passes its tokenizer to this constructor, which gives it to the package `openai`."""
+
+    def init(self: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any) -> None:
+        theirs(self, *args, **kwargs)
+
+    return init
+
+
+def _find_registered_first(theirs: Any) -> Any:
+    """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
+
+    from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
+
+    def get_run_spec_function(name: str) -> Callable[..., RunSpec] | None:
+        return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
+
+    return get_run_spec_function
+
+
 def _submit_other_worker(module: str, theirs: Any) -> Any:
     """HELM's Slurm jobs run a module that loads no plugins."""
 
@@ -370,6 +393,26 @@ _OF_RUNS = (
     ),
 )
 _OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
+
+_LOOKUP = Patch("helm.benchmark.run_spec_factory", "get_run_spec_function", ("name",), _find_registered_first)
+_VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
+_VLLM = Patch(
+    "helm.clients.openai_client:OpenAIClient",
+    "__init__",
+    (
+        "self",
+        "cache_config",
+        "api_key",
+        "org_id",
+        "base_url",
+        "reasoning_effort",
+        "openai_model_name",
+        "output_processor",
+        "kwargs",
+    ),
+    _take_tokenizers,
+)
+"""Applied when a deployment has that client, because the module imports the package `openai`."""
 
 
 class SteadyClock:
@@ -448,6 +491,15 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
         yield
     finally:
         yaml.safe_load = safe_load
+
+
+def apply_lookup_patch() -> None:
+    """Make HELM find our run entries without the import of its own. Idempotent.
+
+    Raises:
+        RuntimeError: this version of HELM is not supported.
+    """
+    _LOOKUP.apply()
 
 
 def apply_slurm_patch(module: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
@@ -18,6 +18,7 @@ from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError
+from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.tasks.cutting import context_end, middle
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
@@ -254,9 +255,19 @@ def load_tokenizer(config: TokenizerConfig) -> Any:
 
 
 def _hugging_face(config: TokenizerConfig) -> Any:
+    """Load a tokenizer of Hugging Face, without transformers if its files say everything about it."""
+    arguments = {"pretrained_model_name_or_path": config.name, **config.tokenizer_spec.args}
+    load = partial(_load_with_transformers, config, arguments)
+    if arguments.keys() <= {"pretrained_model_name_or_path", "revision"}:
+        return (
+            read_fast_tokenizer(arguments["pretrained_model_name_or_path"], load, arguments.get("revision")) or load()
+        )
+    return load()
+
+
+def _load_with_transformers(config: TokenizerConfig, arguments: Mapping[str, Any]) -> Any:
     ignore_broken_torchvision()
     spec = config.tokenizer_spec
-    arguments = {"pretrained_model_name_or_path": config.name, **spec.args}
     # HELM locks a tokenizer while it is used. Here only functions that change nothing are called, so no lock is needed.
     with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
         return tokenizer

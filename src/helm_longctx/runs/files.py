@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from json.encoder import encode_basestring_ascii
 from math import isfinite
 from pathlib import Path
@@ -114,12 +115,17 @@ def find_sample(instance: Mapping[str, Any]) -> Sample | None:
     return Sample.from_json(extra) if Sample.is_in(extra) else None
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that either the old or the new content is complete on disk, whenever the process ends."""
+def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None:
+    """Write a file so that either the old or the new content is complete on disk, whenever the process ends.
+
+    Args:
+        data: the content.
+        pieces: more of it, of which only one is in memory at a time.
+    """
     # The temporary file is in the same folder, because `os.replace` is one step only within a disk.
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
-        file.write(data)
+        file.writelines(chain(data, pieces))
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
@@ -144,9 +150,35 @@ def read_looks(run: Path) -> tuple[int, ...]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`."""
+    """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`.
+
+    The file of a large run is several times larger than its objects, so it is written in pieces.
+    """
     # `read_rows` and `_split` rely on this indentation.
-    replace_file(path, to_json(content).encode("ascii"))
+    replace_file(path, pieces=(piece.encode("ascii") for piece in _split_json(content, depth=2)))
+
+
+def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
+    """Yield `to_json` of a value in pieces: the items of its lists and the fields of its records, down to a depth."""
+    kind: Any = type(value)
+    if not depth or isinstance(value, dict):
+        yield to_json(value, margin)
+    elif kind in (list, tuple):
+        yield from _split_items("[]", (("", item) for item in value), depth, margin)
+    elif (names := _field_names(kind)) is not None:
+        items = ((key, item) for name, key in names if (item := getattr(value, name)) is not None)
+        yield from _split_items("{}", items, depth, margin)
+    else:
+        yield to_json(value, margin)
+
+
+def _split_items(brackets: str, items: Iterable[tuple[str, Any]], depth: int, margin: str) -> Iterator[str]:
+    inner, between = margin + "  ", brackets[0]
+    for key, item in items:
+        yield f"{between}{inner}{key}"
+        yield from _split_json(item, depth - 1, inner)
+        between = ","
+    yield f"{margin}{brackets[1]}" if between == "," else brackets
 
 
 def to_json(value: Any, margin: str = "\n") -> str:

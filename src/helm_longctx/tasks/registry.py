@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
+import re
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Sequence
+from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.errors import bad_argument
+from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.plugins import leave_out_faulty, load_plugins
 
 GROUP = "helm_longctx.benchmarks"
 """The package with our benchmarks, and the group of entry points that name a `Benchmark` of another package, by
@@ -20,7 +21,7 @@ convention `package.folder:BENCHMARK`."""
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
-_log = logging.getLogger(__name__)
+_DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILINE)
 
 
 def read_folders() -> dict[str, Path]:
@@ -64,36 +65,41 @@ def _find_module(benchmark: Benchmark) -> str | None:
 def load_benchmarks() -> tuple[Benchmark, ...]:
     """Load the benchmarks of this package and of all other installed packages, sorted by name.
 
-    A benchmark that fails to load, or has the same run entry as another one, is left out with a warning: HELM ignores a
-    plugin that raises, and then no benchmark would work.
+    A benchmark that cannot be used is left out with a warning: HELM ignores a plugin that raises, and then no benchmark
+    would work.
     """
     benchmarks: list[Benchmark] = []
-    for where, load in _find_sources():
-        try:
-            loaded = load()
-        except Exception as error:  # another package may raise anything; the other benchmarks still work
-            _log.warning("benchmark %s is left out: %s: %s", where, type(error).__name__, error)
-            continue
+    for module in read_folders():
+        benchmarks += leave_out_faulty("benchmark", module, partial(benchmarks_in, module)) or ()
+    for benchmark in load_plugins(GROUP, "benchmark", partial(_check, benchmarks)):
         # An older installation of this package also has its benchmarks as entry points.
-        for benchmark in (each for each in loaded if not any(each is other for other in benchmarks)):
-            taken = {name for other in benchmarks for name in other.entries}
-            if clash := sorted(taken & set(benchmark.entries)):
-                _log.warning("benchmark %s is left out: another one has the run entry %s", where, ", ".join(clash))
-            else:
-                benchmarks.append(benchmark)
+        if not any(benchmark is other for other in benchmarks):
+            benchmarks.append(benchmark)
     return tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name))
 
 
-def _find_sources() -> Iterator[tuple[str, Callable[[], list[Any]]]]:
-    """Yield the name of each place that has benchmarks, with a function that loads them.
+def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
+    """Return a benchmark of another package, if it can stand beside others."""
+    if not any(benchmark is other for other in others):
+        # These modules are needed only for benchmarks of other packages.
+        from helm_longctx.tasks.validation import check_benchmark
 
-    Our own benchmarks come first. Entry points are sorted, so that the choice between two benchmarks with the same run
-    entry does not depend on the order of installation.
-    """
-    for module in read_folders():
-        yield module, partial(benchmarks_in, module)
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        yield point.value, lambda point=point: [point.load()]  # type: ignore[misc]
+        check_benchmark(benchmark)
+        taken = {name for other in others for name in other.entries} | read_helms_names()
+        if clash := sorted(taken & set(benchmark.entries)):
+            raise InputError(f"another one has the run entry {', '.join(clash)}")
+        if any(benchmark.name == other.name for other in others):
+            raise InputError(f"another one has the name {benchmark.name}")
+    return benchmark
+
+
+@cache
+def read_helms_names() -> frozenset[str]:
+    """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
+    package = find_spec("helm")
+    folders = [Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []]  # type: ignore[union-attr]
+    paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
+    return frozenset(name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8")))
 
 
 BENCHMARKS = load_benchmarks()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.methods import registry
-from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
@@ -150,36 +148,3 @@ def test_arguments_are_listed_where_they_are_taken() -> None:
     assert {"json_kv", "nq", "hotpotwikiqa_mixup", "qa1"} <= taken
     assert not {"ruler_cwe", "infbench_sum", "2needle", "bfs_same_size"} & taken
     assert registry.METHOD_ARGUMENTS == ("chunks", "chunk_size")
-
-
-class Point:
-    """An entry point of another package."""
-
-    def __init__(self, name: str, method: Any):
-        self.name, self.value, self._method = name, f"{name}:METHOD", method
-
-    def load(self) -> Any:
-        """Return the object, or raise the error."""
-        if isinstance(self._method, Exception):
-            raise self._method
-        return self._method
-
-
-def test_methods_that_cannot_be_used_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A method that fails to load, is none, or has a name or an argument that is taken, is left out with a warning."""
-    mine = Method("mine", "Asks.", lambda task, settings, example: example)
-    points = [
-        Point("c", mine),
-        Point("d", mine),
-        Point("a", ImportError("no such module")),
-        Point("b", replace(mine, name="plain")),
-        Point("e", 5),
-        Point("f", replace(mine, name="long", arguments={"length": 1})),
-    ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    assert list(registry.load_methods()) == [*(method.name for method in registry._OURS), "mine"]
-    assert [message.partition(" is left out: ")[0] for message in caplog.messages] == [
-        f"method {name}:METHOD" for name in "abdef"
-    ]

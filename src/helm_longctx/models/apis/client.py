@@ -107,6 +107,18 @@ class _OwnLibrary:
         self.http_client.close()
 
 
+class _Record:
+    """The attribute `provider` of a client's class and of its objects, which is looked up among the providers in use.
+
+    If records set the attribute, a provider that is left out could answer for another one.
+    """
+
+    def __get__(self, client: object, owner: type) -> Provider:
+        from helm_longctx.models.apis.provider import find_record
+
+        return find_record(owner)
+
+
 class ProviderClient(CachingClient):
     """A HELM client on a provider's official package. Several threads may call it.
 
@@ -127,8 +139,8 @@ class ProviderClient(CachingClient):
             set.
     """
 
-    provider: ClassVar[Provider]
-    """The record of the provider, which sets this attribute."""
+    provider = _Record()
+    """The record of the provider."""
 
     takes_tokens: ClassVar[bool] = False
     """Whether the key is a bearer token, so that it can be one of OAuth 2.0."""

@@ -6,19 +6,19 @@ of the group `helm_longctx.providers`, by convention `package.module:PROVIDER`.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from helm_longctx._moved import current_name
-from helm_longctx.errors import bad_argument
+from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.redaction.text import SecretFormat, register_format
+from helm_longctx.tasks.plugins import check_fields, check_name, load_plugins
 
 if TYPE_CHECKING:
     from helm_longctx.models.apis.batches import Service
@@ -32,7 +32,11 @@ CLIENTS = "helm_longctx.models.apis"
 
 _FOLDER = f"{CLIENTS}.providers"
 
-_log = logging.getLogger(__name__)
+_refused: set[type] = set()
+"""The clients of providers that are left out."""
+
+_PROSE = "The quick brown fox jumps over the lazy dog. " * 9
+"""Ordinary text, in which no key is found."""
 
 
 class HelmClient(NamedTuple):
@@ -53,7 +57,7 @@ class Provider:
 
     Args:
         name: the name of the protocol, as users write it: `api: openai`.
-        client: our client. Its class gets the record as the attribute `provider`.
+        client: our client. Its attribute `provider` is the record (`ProviderClient.provider`).
         address: the provider's own address, in the form that its package takes.
         package: the Python package with which requests are sent.
         install: what pip has to install for it.
@@ -98,12 +102,6 @@ class Provider:
     helm_model_arguments: tuple[str, ...] = ()
     address_variables: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        self.client.provider = self
-        # A key must be redacted as soon as the provider's client can be used.
-        if self.secret is not None:
-            register_format(self.secret)
-
     @property
     def client_path(self) -> str:
         """The path of the client's class, as deployments name it."""
@@ -140,32 +138,110 @@ class Provider:
         return (f"{self.key_prefix}_BASE_URL", *self.address_variables)
 
 
+@cache
 def our_providers() -> tuple[Provider, ...]:
     """Return the providers in `apis/providers/`."""
     folder = import_module(_FOLDER)
     names = sorted(module.name for module in iter_modules(folder.__path__))
-    return tuple(import_module(f"{_FOLDER}.{name}").PROVIDER for name in names)
+    found = tuple(import_module(f"{_FOLDER}.{name}").PROVIDER for name in names)
+    _register_formats(found)
+    return found
 
 
 @cache
 def providers() -> Mapping[str, Provider]:
     """Return all providers by name: ours, and then the providers of other packages.
 
-    A provider of another package that cannot be loaded, or has the name of another one or of its client, is left out
-    with a warning.
+    A provider of another package that cannot be used, or would answer for another one, is left out with a warning. It
+    then has no effect at all: records change nothing when they are made.
     """
     found = {provider.name: provider for provider in our_providers()}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            provider: Provider = point.load()
-        except Exception as error:  # another package may raise anything
-            _log.warning("provider %s is left out: %s: %s", point.value, type(error).__name__, error)
-            continue
-        if provider.name in found or provider.client.__name__ in {each.client.__name__ for each in found.values()}:
-            _log.warning("provider %s is left out: another one has its name or that of its client", point.value)
-        else:
-            found[provider.name] = provider
+    for provider in load_plugins(GROUP, "provider", partial(_check, found)):
+        found[provider.name] = provider
+    _register_formats(found.values())
     return found
+
+
+def _register_formats(found: Iterable[Provider]) -> None:
+    """Have the keys of providers redacted from now on. No client can be used before (`find_record`)."""
+    for provider in found:
+        if provider.secret is not None:
+            register_format(provider.secret)
+
+
+def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
+    """Return a provider of another package, if it can be used beside others."""
+    from helm_longctx.models.apis import batches, caching, client
+
+    if isinstance(kind := getattr(provider, "client", None), type):
+        _refused.add(kind)
+    check_fields(provider, Provider, {**vars(batches), **vars(caching), **vars(client)})
+    if provider.long_cache is not None and not isinstance(provider.long_cache, caching.LongCache):
+        raise InputError(f"{shorten(provider.long_cache)} is not a LongCache")
+    if provider.client.__abstractmethods__:
+        raise InputError(f"client: {provider.client.__name__} lacks {min(provider.client.__abstractmethods__)}")
+    _check_names(provider)
+    taken = {each for other in found.values() for each in _list_names(other)}
+    if clash := [name for name in _list_names(provider) if name in taken]:
+        raise InputError(f"another one has its {' '.join(clash[0])}")
+    _refused.discard(provider.client)
+    return provider
+
+
+def _list_names(provider: Provider) -> list[tuple[str, str]]:
+    """Return the names by which a provider, its keys, its clients and its batches are found."""
+    services = filter(None, (provider.batches, provider.batch_files))
+    return [
+        ("name", provider.name),
+        ("client", provider.client.__name__),
+        ("key_prefix", provider.key_prefix),
+        *(("client of HELM", name) for name in provider.helm_clients),
+        *(("batches", service.name) for service in services),
+    ]
+
+
+def _check_names(provider: Provider) -> None:
+    """Check the texts of a record: names, addresses, paths, and the format of keys."""
+    check_name("provider", provider.name)
+    clients = provider.helm_clients.values()
+    for part, kind in ((provider.secret, SecretFormat), *((client, HelmClient) for client in clients)):
+        # To pydantic, a plain tuple is a named one, too.
+        if part is not None and not isinstance(part, kind):
+            raise InputError(f"{shorten(part)} is not a {kind.__name__}")
+    for name, value, pattern, allowed in (
+        ("address", provider.address, r"https?://[\w.-]+(:\d+)?(/\S*)?", "an address that starts with https://"),
+        ("package", provider.package, r"[A-Za-z_]\w*(\.\w+)*", "the name of a package"),
+        ("key_prefix", provider.key_prefix, r"[A-Z][A-Z0-9_]*", "the start of a variable's name, such as ACME"),
+        ("version", provider.version, r"(/[\w.-]+)*", "a path such as /v1"),
+        *(("routes", route, r"(/[\w.-]+)+", "paths such as /v1/chat") for route in provider.routes.values()),
+    ):
+        if not re.fullmatch(pattern, value):
+            raise bad_argument("provider", name, value, allowed)
+    if "chat" not in provider.routes or not set(provider.routes) <= {"chat", "completions"}:
+        raise bad_argument("provider", "routes", [*provider.routes], "chat, and completions if there are any")
+    if provider.secret is not None:
+        hints, pattern = provider.secret
+        # The patterns of all providers are one pattern, in which groups with names could clash.
+        expression = re.compile(f"(?!)|{pattern}")
+        # Without a literal at its start, it would replace ordinary text.
+        if not hints or not all(len(hint) > 2 for hint in hints) or expression.groupindex or expression.search(_PROSE):
+            raise bad_argument("provider", "secret", pattern, "hints of 3 letters or more, and a pattern of keys alone")
+
+
+def find_record(client: type) -> Provider:
+    """Return the record of a client's class, or of the nearest class from which it is derived.
+
+    Raises:
+        InputError: no provider has such a client.
+    """
+    records = {each.client: each for each in providers().values()}
+    for parent in client.__mro__:
+        if parent in records:
+            return records[parent]
+        # Its parent can be the client of another provider, to which this one's keys must not be sent.
+        if parent in _refused:
+            break
+    raise InputError(f"{client.__name__} is the client of no provider that is in use; see the warnings about providers")
 
 
 def find_provider(name: str) -> Provider:

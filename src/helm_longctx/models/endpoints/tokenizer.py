@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from huggingface_hub import HfApi, try_to_load_from_cache
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.listing import PATIENCE
+from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.abbreviation import describe_error
 
 CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
@@ -55,17 +57,22 @@ def load_tokenizer(name: str) -> Tokenizer:
     path = str(Path(name).resolve()) if Path(name).is_dir() else name
     try:
         _check_hub(path)
-        # This imports transformers, which takes seconds.
-        from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
-
-        ignore_broken_torchvision()
-        # HELM's own function loads the tokenizer, so that it will also work in a run.
-        with HuggingFaceTokenizer.create_tokenizer(path) as loaded:
-            if not loaded.is_fast:
-                raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
-            return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
+        load = partial(_load_with_transformers, path)
+        loaded = read_fast_tokenizer(path, load) or load()
+        if not loaded.is_fast:
+            raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
+        return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
         raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
+
+
+def _load_with_transformers(name: str) -> Any:
+    """Load a tokenizer as HELM does in a run. This imports transformers and torch, which takes seconds."""
+    from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
+
+    ignore_broken_torchvision()
+    with HuggingFaceTokenizer.create_tokenizer(name) as loaded:
+        return loaded
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:

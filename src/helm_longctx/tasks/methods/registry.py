@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from importlib.metadata import entry_points
+from functools import partial
 from typing import Any
 
-from helm_longctx.environment import require
+from helm_longctx.environment import EXTRAS, require
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import SMALLEST
 from helm_longctx.tasks.methods import closed_book, cot, question_only, retrieve, retrieve_reason
 from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.plugins import check_fields, check_name, check_type, load_plugins
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
+from helm_longctx.tasks.template import Template
 
 GROUP = "helm_longctx.methods"
 """The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""
 
 _OURS = tuple(module.METHOD for module in (retrieve, retrieve_reason, closed_book, question_only, cot))
 
-_log = logging.getLogger(__name__)
+_SAMPLE = Task(
+    name="sample",
+    title="Sample",
+    template=Template("{context}\n{question}", "Answer:"),
+    load=lambda task, settings, root: (),
+    score=lambda record: {},
+    headline=(),
+    metrics=(),
+    max_tokens=1,
+    sizes={SMALLEST: 1},
+    unscored="a sample",
+)
+"""A task that every method must be able to look at."""
 
 
 def load_methods() -> dict[str, Method]:
     """Load all methods by name: ours, and then those of other packages.
 
-    A method of another package is left out with a warning if it cannot be loaded, has the name of another one, or has
-    an argument of tasks, because entries without the method would then be refused.
+    A method of another package is left out with a warning if it cannot be used, has the name of another one, or has an
+    argument of tasks, because entries without the method would then be refused.
     """
     found = {method.name: method for method in _OURS}
-    own = {each.name for each in fields(Settings)}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            method: Method = point.load()
-            taken = ({method.name} & {PLAIN, *found}) | (own & set(method.arguments))
-        except Exception as error:  # another package may raise anything
-            _log.warning("method %s is left out: %s: %s", point.value, type(error).__name__, error)
-            continue
-        if taken:
-            _log.warning(
-                "method %s is left out: %s is the name of something else", point.value, ", ".join(sorted(taken))
-            )
-        else:
-            found[method.name] = method
+    for method in load_plugins(GROUP, "method", partial(_check, found)):
+        found[method.name] = method
     return found
+
+
+def _check(found: Mapping[str, Method], method: Any) -> Method:
+    """Return a method of another package, if it can be used beside others."""
+    check_fields(method, Method)
+    for name in (method.name, *method.arguments):
+        check_name("method", name)
+    own = {each.name for each in fields(Settings)}
+    if taken := ({method.name} & {PLAIN, *found}) | (own & set(method.arguments)):
+        raise InputError(f"{', '.join(sorted(taken))} is the name of something else")
+    if low := [name for name, default in method.arguments.items() if default < 1]:
+        raise bad_argument("method", low[0], method.arguments[low[0]], "a whole number from 1")
+    if method.extra and method.extra not in EXTRAS:
+        raise bad_argument("method", "extra", method.extra, EXTRAS)
+    check_type("fits", method.fits(_SAMPLE), bool)
+    check_type("first_tokens", method.first_tokens(_SAMPLE), int)
+    return method
 
 
 METHODS: Mapping[str, Method] = load_methods()

@@ -1,0 +1,137 @@
+"""Checks a benchmark of another package when it is loaded, so that no command fails because of it later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from helm_longctx.data.fetch import Source
+from helm_longctx.environment import EXTRAS
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.tasks.arguments import ARGUMENTS
+from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.entry import Entry, check_entry, parse_entry
+from helm_longctx.tasks.errata import Erratum
+from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.metric_names import CONDITIONS
+from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.outputs import OutputReader
+from helm_longctx.tasks.plugins import check_fields, check_name, check_properties, check_type
+from helm_longctx.tasks.protocols import Protocol
+from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
+
+
+def check_benchmark(benchmark: Any) -> None:
+    """Check that an object is a benchmark that all commands can use.
+
+    Its loaders and scorers are not called, because they need data. Their mistakes concern only runs of the benchmark.
+
+    Raises:
+        InputError: it is none; the message says what is wrong. Code of the benchmark may raise anything else.
+    """
+    check_fields(benchmark, Benchmark)
+    _check_names(benchmark)
+    for task in benchmark.tasks:
+        _check_task(benchmark, task)
+    sources: list[object] = []
+    for entry in _list_entries(benchmark):
+        check_properties(entry)
+        for task in entry.tasks:
+            sources += task.all_sources(entry.settings.length)
+            numbers = (task.official_sample(entry.settings), task.output_tokens(entry.settings), task.repeats)
+            if min(numbers) < 1:
+                raise InputError(f"{task.name}: num_samples, max_tokens and repeats must be at least 1")
+    check_type("sources", sources, list[Source])
+    _check_tables(benchmark)
+
+
+def _check_names(benchmark: Benchmark) -> None:
+    tasks = {id(task): task for each in benchmark.categories for task in (*each.tasks, *each.variants)}.values()
+    if not benchmark.entries or not all(each.tasks for each in benchmark.categories):
+        raise InputError("categories: give at least one, and at least one task in each")
+    for what, name in (
+        ("benchmark", benchmark.name),
+        ("task_argument", benchmark.task_argument),
+        *(("category", each.name) for each in benchmark.categories if each.name),
+        *(("task", name) for task in tasks for name in (task.name, task.argument)),
+    ):
+        check_name(what, name)
+    for what, names in (
+        ("categories", [each.name for each in benchmark.categories]),
+        ("tasks", [task.name for task in tasks]),
+        ("metrics", [metric.name for metric in benchmark.metrics]),
+        ("run entries' arguments", [benchmark.task_argument, *ARGUMENTS]),
+    ):
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"{what}: two of them have the name {twice[0]!r}")
+    if taken := {metric.name for metric in benchmark.metrics} & {MAIN_METRIC, *CONDITIONS}:
+        raise InputError(f"metrics: {min(taken)} is a name of helm-longctx")
+    for path in filter(None, (each.judge for each in benchmark.categories)):
+        # An annotator imports HELM, so only its module is looked up.
+        if not find_spec(path.rpartition(".")[0]):
+            raise InputError(f"judge: there is no module of {path}")
+
+
+def _check_task(benchmark: Benchmark, task: Task) -> None:
+    check_properties(task)
+    if unknown := set(task.metrics) - {metric.name for metric in benchmark.metrics}:
+        raise InputError(f"{task.name}: the metric {min(unknown)} has no description")
+    if not set(task.headline) <= set(task.metrics) or bool(task.headline) == bool(task.unscored):
+        raise InputError(f"{task.name}: give headline, which names some of the task's metrics, or unscored")
+    if bool(benchmark.axis) != bool(task.sizes):
+        raise InputError(f"{task.name}: sizes are needed if the benchmark has an axis, and only then")
+    for name, values, allowed in (
+        ("extras", task.extras, EXTRAS),
+        ("arguments", task.arguments, ARGUMENTS),
+        ("variants", () if "paper" in task.variants else tuple(task.variants), ("paper",)),
+    ):
+        if other := [value for value in values if value not in allowed]:
+            raise bad_argument(task.name, name, other[0], allowed)
+    for length in task.sizes:
+        parse_length(length, task.name)
+
+
+def _list_entries(benchmark: Benchmark) -> Iterator[Entry]:
+    """Yield a run entry for each category and each task, at each length."""
+    for name, category in benchmark.entries.items():
+        path = {"path": "."} if category.needs_path else {}
+        lengths: list[int | None] = [*benchmark.lengths]
+        for length in lengths or [None]:
+            at = {**path, **({} if length is None else {"length": length_label(length)})}
+            if category.tasks_at(length):
+                yield check_entry(benchmark, name, at)
+            for task in (*category.tasks, *category.variants):
+                if task.exists_at(length):
+                    yield check_entry(benchmark, name, {**at, benchmark.task_argument: task.argument})
+
+
+def _check_tables(benchmark: Benchmark) -> None:
+    """Check what the benchmark loads for tables: published results, errata, models and protocols."""
+    published, errata, protocols = benchmark.published(), benchmark.errata(), benchmark.protocols()
+    check_type("published", published, tuple[Published, ...])
+    check_type("errata", errata, tuple[Erratum, ...])
+    check_type("models", benchmark.models(), Mapping[str, ModelProperties])
+    check_type("protocols", protocols, tuple[Protocol, ...])
+    categories = {category.name: category for category in benchmark.categories}
+    for row in published:
+        if row.category not in categories:
+            raise bad_argument("published", "category", row.category, categories)
+        for task, score in row.scores.items():
+            for each in [benchmark.task(task)] if task else categories[row.category].tasks_at(row.length):
+                each.official_sample(Settings(row.length))
+            if not 0 <= score <= 1:
+                raise bad_argument("published", "score", score, "a number from 0 to 1")
+    for protocol in protocols:
+        check_properties(protocol)
+        for entry in protocol.entries:
+            parse_entry([benchmark], entry)
+    for task in (task for sweep in benchmark.sweeps for task in sweep.tasks.values()):
+        benchmark.task(task)
+    for name, kind in (("judge_checks", object), ("outputs", OutputReader)):
+        if path := getattr(benchmark, name):
+            module, _, attribute = path.rpartition(".")
+            if not isinstance(getattr(import_module(module), attribute), kind):
+                raise bad_argument("benchmark", name, path, f"the path of an {kind.__name__}")
