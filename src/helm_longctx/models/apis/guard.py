@@ -28,6 +28,9 @@ polls of NVCF do, too."""
 _PIECE = 1 << 16
 """Bytes that are sent or decoded at once."""
 
+_GZIP = zlib.MAX_WBITS | 16
+"""The format that zlib decodes: gzip."""
+
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 """The time on the monotonic clock at which the request of this thread ends."""
 
@@ -115,6 +118,7 @@ class _LimitedStream:
         for piece in _unzip(self.source, self.rules.http) if self.is_gzip else self.source:
             size += len(piece)
             check_size(size, self.rules.most)
+            _shorten(None, self.rules.http.ReadTimeout)  # what has arrived can take long to decode
             yield piece
 
     def close(self) -> None:
@@ -122,16 +126,23 @@ class _LimitedStream:
 
 
 def _unzip(stream: Iterable[bytes], http: Any) -> Iterator[bytes]:
-    """Decode in small pieces, because a piece can become a thousand times as long."""
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    """Decode in small pieces, because a piece can become a thousand times as long.
+
+    A reply can have several members (RFC 1952). What follows a member and is none, such as zero bytes, is ignored, as
+    other clients do.
+    """
+    decoder, is_first = zlib.decompressobj(_GZIP), True
     try:
         for rest in stream:
             while rest:
+                if decoder.eof:
+                    decoder, is_first = zlib.decompressobj(_GZIP), False
                 yield decoder.decompress(rest, _PIECE)
-                rest = decoder.unconsumed_tail
+                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
         yield decoder.flush()
     except zlib.error as error:
-        raise http.DecodingError(str(error)) from error
+        if is_first:
+            raise http.DecodingError(str(error)) from error
 
 
 class _TimedBackend:
