@@ -28,7 +28,7 @@ from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
 from helm_longctx.models.apis.replies import TimedEvents
-from helm_longctx.models.apis.usage import Measures, usage_of, with_measures, with_model, with_sent
+from helm_longctx.models.apis.usage import Measures, usage_of, with_cut, with_measures, with_model, with_sent
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
@@ -205,7 +205,7 @@ class ProviderClient(CachingClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or without_prompt(self.body(request))
-            result = with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            result = with_cut(with_model(with_sent(self.parse(request, reply), sent), reply.get("model")))
             result = with_measures(result, Measures(first_token_seconds=reply.get("first_token_seconds")))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
