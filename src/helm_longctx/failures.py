@@ -281,7 +281,7 @@ _FAILURES = {
 
 
 def ending_of(reason: object) -> Ending | None:
-    """Return what a finish reason of any protocol says; None if it is not known. An answer without a reason is whole."""
+    """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
     word = str(getattr(reason, "value", "unknown" if reason in (None, "") else reason)).lower()
     return Ending.REFUSED if "content policy" in word else _ENDING_OF.get(word.removeprefix("finish_reason_"))
 

@@ -336,7 +336,9 @@ def test_a_compressed_reply() -> None:
         assert "Accept-Encoding: gzip\n" in server.seen[0].replace("\r", "")
 
 
-@pytest.mark.parametrize("after", [b"\0" * 512, gzip.compress(b" \n"), gzip.compress(b" " * 200_000), b"more", b"\x1f\x8b"])
+@pytest.mark.parametrize(
+    "after", [b"\0" * 512, gzip.compress(b" \n"), gzip.compress(b" " * 200_000), b"more", b"\x1f\x8b"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_compressed_reply_with_more_after_it(kind: str, after: bytes) -> None:
     """A gzip reply of more than one piece can have further members, which are decoded, or other bytes, which are not."""

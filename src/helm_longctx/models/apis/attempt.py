@@ -135,12 +135,13 @@ class Attempt:
 
     def _reason(self, outcome: RequestResult | Exception) -> str:
         """Return the reason of a failure, without secrets and prompts."""
+        is_text = isinstance(outcome, RequestResult) and outcome.success
+        if is_text and (reason := self._find_bad_reason(outcome)) is not None:
+            return redact(describe_reason(reason))
         if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
             return abbreviate(redact(defect))
         if isinstance(outcome, Exception):
             return f"{type(outcome).__name__}: {describe_error(outcome)}"
-        if outcome.success and (reason := self._find_bad_reason(outcome)) is not None:
-            return redact(describe_reason(reason))
         return abbreviate(redact(outcome.error or "no completion"))
 
 

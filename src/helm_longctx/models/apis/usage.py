@@ -43,6 +43,11 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0
 
+    @property
+    def counted_tokens(self) -> int:
+        """The most tokens of the prompt that the provider can mean: some servers leave out the cached ones."""
+        return self.input_tokens + self.cached_tokens + self.cache_write_tokens
+
 
 def read_counts(usage: object, *paths: str) -> list[int] | None:
     """Read counts from what a provider reports; None if one of them is not a whole number from 0 to `MOST_TOKENS`.
