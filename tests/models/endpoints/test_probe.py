@@ -131,6 +131,26 @@ def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplo
     assert [text.endswith("model='lama' but does not list it; listed: llama") for text in texts] == [True] * warnings
 
 
+SILENT: Route = (200, {"choices": [{"message": {"content": ""}, "text": "", "finish_reason": "stop"}]})
+REASONS: Route = (200, {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize(
+    ("routes", "silent"),
+    [
+        (dict.fromkeys(ROUTES, SILENT), "(chat and completions)"),
+        ({**ROUTES, "/v1/completions": SILENT}, "(completions)"),
+        ({"/v1/chat/completions": REASONS}, ""),
+    ],
+)
+def test_answers_without_a_word(routes: dict[str, Route], silent: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning names the forms in which a request for a word is answered with nothing, not even with reasoning."""
+    with scripted(routes) as server:
+        probe(server.address, model="m")
+    texts = [record.getMessage() for record in caplog.records]
+    assert [f"with an empty text {silent}; if it does so in a run" in text for text in texts] == [True] * bool(silent)
+
+
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key comes only from the named variable, and is never in an error."""
     monkeypatch.setenv("RIGHT", "sk-right-0123456789")

@@ -102,6 +102,12 @@ def probe(
     answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
+    if silent := [route for route in answered if results[route].is_silent]:
+        # It is no error, because a model that only continues texts can have nothing to add.
+        hwarn(
+            f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
+            f" ({' and '.join(silent)}); if it does so in a run, the scores are 0: check its model and its chat template"
+        )
     _check_listed(endpoint, models)
     routes = _select_routes(kind, answered, results)
     refused = dict.fromkeys(change for route in routes for change in replies[route][1])
