@@ -212,7 +212,28 @@ def test_addresses(given: str, api: Any, url: str) -> None:
     assert base_url(given, api) == url
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1"])
+ODD = ["http://[::1", "http://localhost:-1", "http://localhost:99999", "http://localhost:²", "http://localhost:0"]
+ODD_HOSTS = [
+    "http://²:8000",
+    "http://１２７.0.0.1",
+    "http://999.999.999.999/v1",
+    "http://" + "1" * 70,
+    "http://a..b",
+    "http://\u00ad",
+]
+
+
+@pytest.mark.parametrize("url", ODD_HOSTS)
+def test_odd_hosts(url: str) -> None:
+    """A host that cannot exist ends in one line that names it."""
+    with pytest.raises(InputError, match=r"cannot be (used|reached)") as raised:
+        probe(url, model="m")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1", *ODD]
+)
 def test_addresses_that_are_none(url: str) -> None:
     """An invalid address is refused before anything is sent, and the error does not show its password."""
     with pytest.raises(InputError, match=r"url=.* is invalid") as raised:

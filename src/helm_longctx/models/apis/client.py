@@ -6,7 +6,8 @@ import os
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -29,8 +30,9 @@ from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
 from helm_longctx.models.apis.replies import TimedEvents
 from helm_longctx.models.apis.usage import Measures, usage_of, with_cut, with_measures, with_model, with_sent
-from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
+from helm_longctx.redaction.origin import is_direct
 from helm_longctx.redaction.text import redact, register_secret
 
 if TYPE_CHECKING:
@@ -136,15 +138,35 @@ class ProviderClient(CachingClient):
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
         self._local, self._certificates = local(), ssl_context(self._http)
-        self.client = self._make_library(
-            http_client=self._make_http_client(),
-            api_key=self._find_key(api_key, base_url),
-            base_url=base_url or self._own_address(),
-            default_headers=_fill_in(self.settings.headers or {}),
-            timeout=self._timeout(),
-            max_retries=0,  # the runner and the judges retry
-        )
+        address = base_url or os.environ.get(self.provider.environment[0]) or self.provider.address
+        with self._name_errors(f"base_url={redact(address)!r}"):
+            self._uses_proxies = not is_direct(address)
+        with self._name_errors("a proxy of the environment (HTTPS_PROXY, ALL_PROXY)"):
+            http_client = self._make_http_client()
+        options = {
+            "http_client": http_client,
+            "api_key": self._find_key(api_key, base_url),
+            "base_url": base_url or self._own_address(),
+            "default_headers": _fill_in(self.settings.headers or {}),
+            "timeout": self._timeout(),
+            "max_retries": 0,  # the runner and the judges retry
+        }
+        with self._name_errors(f"base_url={redact(address)!r}"):
+            self.client = self._make_library(**options)
         self.parameters = Parameters()
+
+    @contextmanager
+    def _name_errors(self, what: str) -> Iterator[None]:
+        """Raise errors about an address as bad input."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (ValueError, ImportError, self._http.InvalidURL) as error:
+            advice = "give http://HOST:PORT, or unset it for this address"
+            raise InputError(
+                f"{type(self).__name__}: {what} cannot be used: {describe_error(error)}; {advice}"
+            ) from error
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
@@ -311,7 +333,8 @@ class ProviderClient(CachingClient):
         return http_library(self._package.DefaultHttpxClient)
 
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth())
+        options = {"verify": self._certificates, "auth": self._make_auth(), "trust_env": self._uses_proxies}
+        client = self._package.DefaultHttpxClient(**options)
         return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
 
     def _make_auth(self) -> Any:
@@ -405,7 +428,12 @@ def _describe(error: BaseException) -> str:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     status = getattr(error, "status_code", None)
-    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error_text(error)}"
+    if status and message:
+        return f"status {status}: {message}"
+    # The packages' errors of a connection say nothing of its cause.
+    root = [*list_causes(error)][-1]
+    cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
+    return f"{type(error).__name__}: {error_text(error)}{cause}"
 
 
 def _characters(request: Request) -> int:

@@ -19,7 +19,7 @@ from helm_longctx.environment import max_reply, request_timeout
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.http import connection_library, derive, http_library
 from helm_longctx.models.apis.limits import LATE, check_size
-from helm_longctx.redaction.origin import check_origin
+from helm_longctx.redaction.origin import check_origin, is_direct
 
 _ORIGIN, _DEADLINE = "helm_longctx.origin", "helm_longctx.deadline"
 """Names in the extensions of a request. The HTTP library copies them to the requests that follow a redirect, and our
@@ -54,12 +54,14 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
         return client
     http: Any = http_library(type(client))
     rules = _Guard(http, math.inf, math.inf) if is_bulk else _Guard(http, max_reply(), least_seconds)
+    # The library takes the proxies of the environment for all addresses.
+    client._mounts = {_Direct(): None, **client._mounts}
+    pools = [getattr(each, "_pool", None) for each in (client._transport, *client._mounts.values())]
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], rules.begin], "response": [*hooks["response"], rules.receive]}
     # The library has no option for the network, and its own limits count from the last byte.
-    for transport in (client._transport, *client._mounts.values()):
-        if (pool := getattr(transport, "_pool", None)) is not None:
-            pool._network_backend = _TimedBackend(pool._network_backend, connection_library(http))
+    for pool in filter(None, pools):
+        pool._network_backend = _TimedBackend(pool._network_backend, connection_library(http))
     return client
 
 
@@ -143,6 +145,13 @@ def _unzip(stream: Iterable[bytes], http: Any) -> Iterator[bytes]:
     except zlib.error as error:
         if is_first:
             raise http.DecodingError(str(error)) from error
+
+
+class _Direct:
+    """Matches the addresses to which requests use no proxy, in the place of a pattern of the HTTP library."""
+
+    def matches(self, url: Any) -> bool:
+        return is_direct(str(url))
 
 
 class _TimedBackend:
