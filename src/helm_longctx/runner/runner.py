@@ -59,6 +59,7 @@ from helm_longctx.runner.stand_ins import (
     make_scenario,
     wrap_helm_errors,
 )
+from helm_longctx.runner.windows import WindowError, check_window, may_exceed
 from helm_longctx.runs import journal as journals
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
@@ -221,7 +222,7 @@ class LongContextRunner(Runner):
         """Load the tokenizers of all runs that are not complete, because requests of other runs cost money.
 
         Raises:
-            InputError: runs need tokenizers that cannot be loaded.
+            InputError: runs need tokenizers that cannot be loaded, or none of a run's prompts fits the model's window.
         """
         problems: dict[str, None] = {}
         # A run that asks again for cut answers has the prompts of the earlier run.
@@ -235,13 +236,22 @@ class LongContextRunner(Runner):
             raise InputError("; ".join(problems))
 
     def _check_tokenizer(self, run_spec: RunSpec) -> None:
-        scenario = create_scenario(run_spec.scenario_spec)
+        scenario, deployment = create_scenario(run_spec.scenario_spec), run_spec.adapter_spec.model_deployment
+        is_loaded = True
         try:
-            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, DataRoot.find(self.output_path))
+            check_tokenizers(scenario.entry, deployment, DataRoot.find(self.output_path))
         except InputError:
-            # Short prompts need no tokenizer, and only the prompts tell whether all of them are short.
-            with Spool(Path(self.runs_path)) as spool:
-                self.adapt(run_spec, scenario, spool)
+            is_loaded = False
+        if is_loaded and not may_exceed(scenario.entry, deployment):
+            return
+        # Short prompts need no tokenizer, and fit every window. Only the prompts tell whether they are short.
+        with Spool(Path(self.runs_path)) as spool:
+            try:
+                check_window(self.adapt(run_spec, scenario, spool), deployment)
+            except InputError as error:
+                # Other runs need not have this run's mistake, which it reports itself.
+                if not is_loaded or isinstance(error, WindowError):
+                    raise
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. Bad input is logged and recorded for `run_all`, and raised only with `--exit-on-error`."""
@@ -349,6 +359,7 @@ class LongContextRunner(Runner):
             # This comes before the data is read, because a limit needs prices.
             spending = Spending(run_spec.adapter_spec.model_deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
+            check_window(requests, run_spec.adapter_spec.model_deployment)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, requests)
 
     def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:

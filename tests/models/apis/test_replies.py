@@ -23,6 +23,7 @@ from helm_longctx.models.apis.attempt import Attempt
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.names import find_other_model, is_same_model
 from helm_longctx.models.apis.prices import PRICES
+from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.apis.usage import MOST_TOKENS, Usage, model_of, output_truncated, usage_of, with_usage
 from helm_longctx.redaction import logs
 from helm_longctx.runner.ending import find_reasons
@@ -126,6 +127,41 @@ def test_streams_without_a_text(kind: str, events: list[Any]) -> None:
     with attack(hostile.stream(events)) as server:
         result = make(kind, server, stream=True).make_request(REQUEST)
     assert failure_of(result) is Failure.MALFORMED, result
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
+    """Malformed JSON and bytes that are not UTF-8 are malformed replies, for which the same request is not sent again."""
+    content = b"event: message_start\ndata: " + body + b"\n\n" if stream else body
+    headers = {"Content-Type": "text/event-stream" if stream else "application/json"}
+    with attack(hostile.send(content, **headers)) as server:
+        sender = Sender(make(kind, server, stream=stream), Retries(3, 0.01))
+        result = sender(REQUEST).result
+    assert failure_of(result) is Failure.MALFORMED, result.error
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_reply_on_a_connection(kind: str) -> None:
+    """A reply that nobody has asked for is not the answer to the next request, which gets a connection of its own."""
+    first, second = (json.dumps(_whole(kind, reason)).encode() for reason in ("stop_sequence", "max_tokens"))
+
+    def act(handler: hostile.Handler) -> None:
+        handler.close_connection = False
+        bodies = [first, second] if len(server.seen) == 1 else [first]
+        heads = [
+            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            for body in bodies
+        ]
+        handler.wfile.write(b"".join(head.encode() + body for head, body in zip(heads, bodies, strict=True)))
+
+    with attack(act) as server:
+        client = make(kind, server)
+        results = [client.make_request(replace(REQUEST, prompt=prompt)) for prompt in ("one", "two", "three")]
+    assert [output_truncated(result) for result in results] == [False, False, False]
+    assert len(server.seen) == 3
 
 
 THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "s"}

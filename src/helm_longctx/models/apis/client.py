@@ -21,7 +21,14 @@ from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request
 from helm_longctx.environment import request_timeout, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
-from helm_longctx.models.apis.bodies import digest_prompt, parameters_of, read_reply, serialize, without_prompt
+from helm_longctx.models.apis.bodies import (
+    digest_prompt,
+    name_malformed,
+    parameters_of,
+    read_reply,
+    serialize,
+    without_prompt,
+)
 from helm_longctx.models.apis.caching import without_beginning
 from helm_longctx.models.apis.guard import guard
 from helm_longctx.models.apis.http import http_library, response_type, ssl_context
@@ -295,8 +302,9 @@ class ProviderClient(CachingClient):
             response = library.post(path, cast_to=response_type(library), content=content)
             return read_reply(response.content)
         stream_cls = self._package.Stream[object]
+        options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
         start = time.monotonic()
-        with library.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
+        with name_malformed(), library.post(path, **options) as events:
             timed = TimedEvents(events, start)
             return {**self._join(timed), "first_token_seconds": timed.seconds}
 

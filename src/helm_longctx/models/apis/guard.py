@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import ModuleType
@@ -53,10 +53,11 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
     if any(isinstance(getattr(hook, "__self__", None), _Guard) for hook in client.event_hooks["request"]):
         return client
     http: Any = http_library(type(client))
-    rules = _Guard(http, math.inf, math.inf) if is_bulk else _Guard(http, max_reply(), least_seconds)
     # The library takes the proxies of the environment for all addresses.
     client._mounts = {_Direct(): None, **client._mounts}
     pools = [getattr(each, "_pool", None) for each in (client._transport, *client._mounts.values())]
+    limits = (math.inf, math.inf) if is_bulk else (max_reply(), least_seconds)
+    rules = _Guard(http, *limits, [pool for pool in pools if pool])
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], rules.begin], "response": [*hooks["response"], rules.receive]}
     # The library has no option for the network, and its own limits count from the last byte.
@@ -86,19 +87,29 @@ class _Guard:
         http: the HTTP library of the client.
         most: bytes of a decoded reply.
         least_seconds: see `guard`.
+        pools: the connections of the client.
     """
 
     http: Any
     most: float
     least_seconds: float
+    pools: Sequence[Any]
 
     def begin(self, request: Any) -> None:
         """Check the address, which may come from a redirect, and start the time of the first request."""
         check_origin(request.extensions.setdefault(_ORIGIN, str(request.url)), str(request.url))
+        self._close_dirty_connections()
         request.headers["Accept-Encoding"] = "gzip"
         silence = request.extensions.get("timeout", {}).get("read") or 0.0
         seconds = max(silence, self.least_seconds) or math.inf
         _deadline.set(request.extensions.setdefault(_DEADLINE, time.monotonic() + seconds))
+
+    def _close_dirty_connections(self) -> None:
+        """Close idle connections on which more than a reply has arrived. It would be the answer to the next request."""
+        for connection in [each for pool in self.pools for each in list(getattr(pool, "_connections", ()))]:
+            state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+            if state is not None and connection.is_idle() and state.trailing_data[0]:
+                connection.close()
 
     def receive(self, response: Any) -> None:
         """Replace the stream of a response, before anything is read, by one that is limited."""

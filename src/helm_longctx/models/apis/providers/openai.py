@@ -351,10 +351,12 @@ def read_result(row: Body) -> Reading:
         return None, str(error)
     response = check_type(row["response"], dict)
     status, body = response.get("status_code", 200), response.get("body")
+    # Some servers write the number as a text.
+    status = int(status) if isinstance(status, str) and status.isdecimal() else check_type(status, int)
     if status == 200 and not error:
         return check_type(body, dict), None
     # This is the wording of the package openai, which `failures` classifies by the status.
-    return None, f"Error code: {check_type(status, int)} - {error or body}"
+    return None, f"Error code: {status} - {error or body}"
 
 
 def _file_name(part: Part) -> str:
