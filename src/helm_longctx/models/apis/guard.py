@@ -56,8 +56,8 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
     # The library takes the proxies of the environment for all addresses.
     client._mounts = {_Direct(): None, **client._mounts}
     pools = [getattr(each, "_pool", None) for each in (client._transport, *client._mounts.values())]
-    limits = (math.inf, math.inf) if is_bulk else (max_reply(), least_seconds)
-    rules = _Guard(http, *limits, [pool for pool in pools if pool])
+    most, seconds = (math.inf, math.inf) if is_bulk else (max_reply(), least_seconds)
+    rules = _Guard(http, most, seconds, [pool for pool in pools if pool])
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], rules.begin], "response": [*hooks["response"], rules.receive]}
     # The library has no option for the network, and its own limits count from the last byte.
