@@ -7,7 +7,7 @@ provider, a status of 500 or more, a pattern of its text, its HTTP status.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from helm.common.request import RequestResult
@@ -204,8 +204,9 @@ def failure_of(result: RequestResult) -> Failure | None:
         # HELM leaves `is_retriable` at None where a client does not know. Only False says that the failure is final.
         final = result.error_flags is not None and result.error_flags.is_retriable is False
         return _resolve_unknown(failure_of_text(result.error or ""), final)
-    if any(is_refusal((completion.finish_reason or {}).get("reason")) for completion in result.completions):
-        return Failure.REFUSED
+    reasons = [(completion.finish_reason or {}).get("reason") for completion in result.completions]
+    if kind := next(filter(None, map(failure_of_reason, reasons)), None):
+        return kind
     if not result.completions or any(not isinstance(completion.text, str) for completion in result.completions):
         return Failure.MALFORMED
     return None
@@ -239,16 +240,73 @@ def label_error(kind: Failure, error: str) -> str:
     return error if _LABEL.match(error) else f"{kind.value}: {error}"
 
 
-def is_refusal(reason: object) -> bool:
-    """Whether a finish reason says that a content policy ended the answer."""
-    words = str(getattr(reason, "value", reason)).lower()
-    return words in _REFUSALS or "content policy" in words
+class Ending(Enum):
+    """What a finish reason says of the text before it."""
+
+    WHOLE = "stop"
+    """The model has ended its answer, or has reached a stop sequence."""
+    CUT = "length"
+    """The limit on tokens or the model's context has cut the answer."""
+    REFUSED = "refused"
+    """A content policy ended or refused the answer."""
+    BROKEN = "broken"
+    """The server gave up. The same request may succeed later."""
+    NO_TEXT = "no_text"
+    """The model did something else than answer: it called a tool, or paused."""
 
 
-_REFUSALS = {
-    *("content_filter", "content_filtered", "refusal", "guardrail_intervened", "error_toxic"),
-    *("safety", "prohibited_content", "blocklist", "recitation", "spii"),  # Google's
+_ENDINGS: Mapping[Ending, str] = {
+    # The first ones are of OpenAI, Anthropic, and HELM's own clients.
+    Ending.WHOLE: "stop end_turn stop_sequence endoftext unknown eos eos_token complete completed finish finished"
+    " end_of_text word",
+    Ending.CUT: "length max_tokens model_context_window_exceeded max_output_tokens max_length model_length limit"
+    " error_limit",
+    Ending.REFUSED: "content_filter refusal content_filtered guardrail_intervened error_toxic sensitive"
+    " safety prohibited_content blocklist recitation spii image_safety",
+    Ending.BROKEN: "error abort aborted cancelled user_cancel timeout network_error insufficient_system_resource other",
+    Ending.NO_TEXT: "tool_calls function_call tool_use pause_turn tool_call compaction language"
+    " malformed_function_call unexpected_tool_call too_many_tool_calls malformed_model_output malformed_tool_use",
 }
+"""What each finish reason means. OpenAI's and Anthropic's reasons are in it, and the ones of Google, Amazon, Mistral,
+Cohere, DeepSeek, Zhipu, Together, OpenRouter, vLLM, SGLang, llama.cpp and TGI. Any other reason is a failure."""
+
+_ENDING_OF = {reason: ending for ending, reasons in _ENDINGS.items() for reason in reasons.split()}
+
+_FAILURES = {
+    Ending.REFUSED: Failure.REFUSED,
+    Ending.BROKEN: Failure.TEMPORARY,
+    Ending.NO_TEXT: Failure.MALFORMED,
+    None: Failure.MALFORMED,
+}
+
+
+def ending_of(reason: object) -> Ending | None:
+    """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
+    word = str(getattr(reason, "value", "unknown" if reason in (None, "") else reason)).lower()
+    return Ending.REFUSED if "content policy" in word else _ENDING_OF.get(word.removeprefix("finish_reason_"))
+
+
+def failure_of_reason(reason: object) -> Failure | None:
+    """Return why a text with a finish reason is not an answer; None if it is one, which may be cut."""
+    return _FAILURES.get(ending_of(reason))
+
+
+def describe_reason(reason: object) -> str:
+    """Say that a finish reason ended a text that is not an answer."""
+    unknown = "" if ending_of(reason) else ", which is not known"
+    return f"the server ended its answer with the finish reason {str(getattr(reason, 'value', reason))[:60]!r}{unknown}"
+
+
+def check_reason(reason: object) -> str:
+    """Return the finish reason of an answer as HELM calls it: `stop`, `length`, or `unknown` if there is none.
+
+    Raises:
+        FailureError: the text is not an answer.
+    """
+    if kind := failure_of_reason(reason):
+        raise FailureError(kind, describe_reason(reason))
+    ending = ending_of(reason)
+    return ending.value if ending and reason not in (None, "", "unknown") else "unknown"
 
 
 def _classify_text(text: str, status: int | None) -> Failure:

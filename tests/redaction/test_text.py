@@ -126,6 +126,9 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
         ("mongodb://u:p4ss%20w@db/x", "mongodb://[redacted]@db/x"),
         ("Incorrect API key provided: sk-abcd1234****wxyz.", "Incorrect API key provided: [redacted]."),
         ("Your key is 0123abcd********wxyz.", "Your key is [redacted]."),
+        ("Your key is 0123abcd********", "Your key is [redacted]"),
+        ("Your key 'a.key-0123****' is wrong", "Your key '[redacted]' is wrong"),
+        ("Your key is ********wxyz", "Your key is [redacted]"),
         ("?api_key=0123456789&x=1", "?api_key=[redacted]&x=1"),
         (
             "https://host/v1beta/models?alt=sse&key=AbCd-0123456 HTTP",
@@ -148,6 +151,19 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 def test_forms_of_secrets(text: str, clean: str) -> None:
     """Only the secret is replaced, and the text around it stays."""
     assert redact(text) == clean
+
+
+@pytest.mark.parametrize("sign", ["*", "***", "*****wxyz", "...", "…", "...wxyz"])
+def test_beginnings_of_registered_secrets(sign: str) -> None:
+    """The beginning of a value in use is removed if a server quotes it with stars or dots in the place of its end."""
+    register_secret("my-team.secret-0123-abcd-wxyz")
+    for start in ("my-t", "my-team.secret-0123"):
+        assert redact(f"401: the key={start}{sign}, is wrong") == f"401: the key={MARK}, is wrong"
+        assert redact(f'{{"key": "{start}{sign}"}}') == f'{{"key": "{MARK}"}}'
+    assert (
+        redact("Loading the data... my-x... **my-x** *my-t of it*")
+        == "Loading the data... my-x... **my-x** *my-t of it*"
+    )
 
 
 def test_a_short_value_is_no_secret() -> None:

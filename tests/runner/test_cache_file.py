@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +17,7 @@ from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines import lexical
+from helm_longctx.redaction import logs
 from helm_longctx.runner import cache
 from helm_longctx.runner.cache import DigestStore
 from tests.runner.making import ENTRY, CachedClient, make_run, means
@@ -160,3 +163,40 @@ def test_another_file_in_its_place(file: Path) -> None:
         assert store.get({"p": 1}) is None
         store.put({"p": 2}, {"text": "two"})
     assert [value for _, value in get_all_from_sqlite(str(file))] == [{"text": "two"}]
+
+
+@pytest.mark.parametrize("fault", ["character", "other row"])
+def test_a_changed_answer_is_asked_for_again(
+    fault: str, tmp_path: Path, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An answer in the cache that was changed, or exchanged with another one, is not used by a later run."""
+    logs.warn_once.cache_clear()
+    first = means(make_run(tmp_path, ENTRY))
+    CachedClient.asked.clear()
+    with connected(file) as connection:
+        rows = connection.execute("SELECT key, value FROM unnamed").fetchall()
+        if fault == "character":
+            place = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
+            changed = [(rows[0][0], rows[0][1][:place] + b"#" + rows[0][1][place + 1 :])]
+        else:
+            changed = [(rows[0][0], rows[1][1]), (rows[1][0], rows[0][1])]
+        for key, value in changed:
+            connection.execute("UPDATE unnamed SET value = ? WHERE key = ?", (value, key))
+    shutil.rmtree(tmp_path / "benchmark_output/runs")
+    assert means(make_run(tmp_path, ENTRY)) == first
+    assert len(CachedClient.asked) == len(changed)
+    assert caplog.text.count(f"the request cache {file}: answers were changed in it; they are asked for again") == 1
+
+
+def test_rows_of_earlier_versions(tmp_path: Path, file: Path) -> None:
+    """Answers of earlier versions, which have no digest, are used."""
+    first = means(make_run(tmp_path, ENTRY))
+    CachedClient.asked.clear()
+    with connected(file) as connection:
+        for key, value in connection.execute("SELECT key, value FROM unnamed").fetchall():
+            older = pickle.dumps(pickle.loads(value))
+            assert value.startswith(older)
+            connection.execute("UPDATE unnamed SET value = ? WHERE key = ?", (older, key))
+    shutil.rmtree(tmp_path / "benchmark_output/runs")
+    assert means(make_run(tmp_path, ENTRY)) == first
+    assert CachedClient.asked == []

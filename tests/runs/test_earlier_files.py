@@ -47,7 +47,9 @@ def test_the_request_cache_has_the_answers() -> None:
     (earlier,) = (path.parent for path in SUITE.glob("*samples=3,style*/stats.json") if "seed" not in path.parent.name)
     shutil.move(earlier, "earlier")
     run = make_run(Path.cwd(), ENTRY)
-    assert (means(run), answers(run)) == (means(Path("earlier")), answers(Path("earlier")))
+    found, before = means(run), means(Path("earlier"))
+    assert (found | before, answers(run)) == (found, answers(Path("earlier")))
+    assert {name for name, *_ in found.keys() - before.keys()} == {"answer_empty"}, "only new statistics are added"
     for name in ("prompts.json", "scenario.json"):
         assert (run / name).read_bytes() == Path("earlier", name).read_bytes()
     assert texts(run) == texts(Path("earlier"))

@@ -10,11 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from helm.common.general import asdict_without_nones
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.runs.files import to_json, write_json
+from helm_longctx.errors import InputError
+from helm_longctx.runs.files import read_json, read_rows, to_json, write_json
 
 
 class Colour(str, Enum):
@@ -74,3 +76,13 @@ def test_a_large_file_is_not_in_memory(tmp_path: Path) -> None:
 def test_a_list_and_its_parts_keep_lone_surrogates() -> None:
     """A half of a surrogate pair, which a server can send, is escaped, as in HELM's files."""
     assert to_json([Part("\ud800", float("nan"))]) == '[\n  {\n    "value": "\\ud800",\n    "other": NaN\n  }\n]'
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 5000, "1e400"])
+def test_numbers_that_no_float_can_hold(number: str, tmp_path: Path) -> None:
+    """A file with a number that is larger than any float is damaged, and is named in one line."""
+    path = tmp_path / "stats.json"
+    path.write_text(f'[{{"mean": {number}}}]')
+    for read in (read_json, lambda path: list(read_rows(path))):
+        with pytest.raises(InputError, match=r"stats.json cannot be read \(\w+\); repeat that run"):
+            read(path)

@@ -10,7 +10,7 @@ import pytest
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.journal import NAME, Journal
+from helm_longctx.runs.journal import NAME, Journal, read_answers
 
 ANSWER = RequestResult(
     success=True,
@@ -139,3 +139,17 @@ def test_requests_are_told_apart(tmp_path: Path) -> None:
     with Journal(tmp_path, "there") as journal:
         names.append(journal.name(request, "d"))
     assert len(set(names)) == 5
+
+
+@pytest.mark.parametrize("target", ["other.txt", "absent.txt"])
+def test_a_link_in_the_place_of_the_journal(target: str, tmp_path: Path) -> None:
+    """A link is not followed, so that no answer is written to a file elsewhere and none is read from there."""
+    (tmp_path / "other.txt").write_text("mine")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / NAME).symlink_to(tmp_path / target)
+    for read in (lambda: Journal(run), lambda: read_answers(run / NAME)):
+        with pytest.raises(InputError, match="is a link, which is not followed"):
+            read()
+    assert (tmp_path / "other.txt").read_text() == "mine"
+    assert not (tmp_path / "absent.txt").exists()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
+from helm_longctx.tasks.token_estimate import estimate_fewest_tokens, estimate_tokens, splits_digits
 
 COUNTED = [
     (
@@ -25,6 +25,15 @@ COUNTED = [
 def test_is_near_what_is_counted(text: str, tokens: int) -> None:
     """The estimate is near the count for prose, hexadecimal keys, Chinese, random letters (RULER's fwe) and numbers."""
     assert estimate_tokens(text * 50) == pytest.approx(50 * tokens, rel=0.15)
+
+
+@pytest.mark.parametrize(("text", "tokens"), COUNTED)
+def test_fewest_tokens(text: str, tokens: int) -> None:
+    """The fewest tokens of a text are about half of what is counted, and fewer in other scripts, however long it is."""
+    for times in (1, 50, 3000):
+        fewest = estimate_fewest_tokens([text * times, text * times])
+        assert 0.1 * 2 * times * tokens <= fewest <= 0.65 * 2 * times * tokens
+    assert estimate_fewest_tokens(["", "Все счастливые семьи похожи друг на друга. " * 100]) < 100 * 12 / 1.5
 
 
 def test_digits_can_be_tokens() -> None:

@@ -99,7 +99,9 @@ def doctor(
 
 def _runs(suite: Path) -> Iterator[Finding]:
     """Check the files of each run against each other."""
+    from helm_longctx.runner.ending import find_reasons
     from helm_longctx.runner.verification import find_faults, find_runs
+    from helm_longctx.runs.files import INSTANCE_STATS
 
     for run in find_runs(suite):
         with without_helms_log():
@@ -107,6 +109,8 @@ def _runs(suite: Path) -> Iterator[Finding]:
         yield from ((False, f"{run.name}: {fault}") for fault in faults)
         if not faults:
             yield True, run.name
+            if (run / INSTANCE_STATS).is_file() and (reasons := find_reasons(run)):
+                yield None, f"{run.name}: the scores do not compare: {reasons}"
 
 
 def _versions() -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from helm_longctx.tasks.cutting.context_end import NoRoomError
 from helm_longctx.tasks.entry import METHOD
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -121,6 +122,8 @@ class LongContextAdapter(Adapter):
             random=spec.random,
         )
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
+        if fitted.tokens is None:
+            sent = sent.extend(fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)]))
         return RequestState(
             instance=replace(instance, extra_data=sent.to_json()),
             # These are HELM's fields for multiple choice and demonstrations. No task of ours uses them.

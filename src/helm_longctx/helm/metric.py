@@ -25,6 +25,7 @@ from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
     Usage,
+    is_empty,
     measures_of,
     model_of,
     output_truncated,
@@ -33,6 +34,7 @@ from helm_longctx.models.apis.usage import (
 )
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
+from helm_longctx.tasks.prompt_cuts import find_cut
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import MAIN_METRIC, Record
@@ -152,7 +154,9 @@ class LongContextMetric(Metric):
             yield "request_cached", float(state.result.cached)
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
+            yield "answer_empty", float(is_empty(state.result))
             if usage := usage_of(state.result):
+                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens) is not None)
                 yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
             if model_of(state.result):
                 yield "other_model", float(find_other_model(state.result) is not None)

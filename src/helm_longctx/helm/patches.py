@@ -36,7 +36,7 @@ from helm_longctx.models.apis.guard import guard_library
 from helm_longctx.models.apis.limits import LimitedBody
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
-from helm_longctx.redaction.origin import check_origin
+from helm_longctx.redaction.origin import check_origin, is_direct
 from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
 from helm_longctx.tasks.sample import Sample
 
@@ -186,6 +186,7 @@ def _limit_posts(theirs: Any) -> Any:
     ) -> Any:
         is_limited = _is_of_post(request) and not stream
         timeout = request_timeout() if is_limited and timeout is None else timeout
+        proxies = {} if _is_of_post(request) and is_direct(request.url) else proxies
         response = theirs(self, request, stream, timeout, verify, cert, proxies)
         response.raw = LimitedBody(response.raw) if is_limited else response.raw
         return response

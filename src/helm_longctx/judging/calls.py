@@ -7,6 +7,7 @@ from helm.common.request import RequestResult
 
 from helm_longctx.environment import number_setting, page_address
 from helm_longctx.models.apis.sending import Retries, Sender
+from helm_longctx.models.apis.usage import output_truncated
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.tasks.prompt import remove_thinking
@@ -68,7 +69,7 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     codes read verdicts from answers.
     """
     completion = result.completions[0] if result.completions else None
-    is_cut = completion is not None and (completion.finish_reason or {}).get("reason") == "length"
+    is_cut = output_truncated(result)
     if completion is None or not completion.text:
         error = redact(result.error or "")
         empty = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from helm_longctx.failures import Failure, FailureError
@@ -26,6 +27,21 @@ def check_origin(url: str, target: str) -> None:
     reason = f"{first} redirects to {second}, which gets no key and no prompt; give the final address"
     warn_once(reason)  # HELM's own clients omit the cause of a failed connection
     raise FailureError(Failure.UNREACHABLE, reason)
+
+
+def is_direct(url: str) -> bool:
+    """Whether requests to an address with keys or prompts use no proxy of the environment.
+
+    A proxy reads everything that is sent over http. Over https it learns only the name of the server. Nobody else needs
+    to know what is sent to this machine.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_local = ip_address(host).is_loopback
+    except ValueError:  # a name
+        is_local = host == "localhost" or host.endswith(".localhost")
+    return is_local or parts.scheme != "https"
 
 
 def _origin(url: str) -> str:

@@ -80,8 +80,8 @@ _PATTERNS = [
         rf"\1 {MARK}",
     ),
     (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
-    # A key that a provider quotes with stars in its middle: its ends are secret too.
-    (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
+    # A key that a provider quotes with stars in the place of a part: the rest is secret too.
+    (["****"], r"[\w.-]{2,40}\*{4,}[\w-]{0,40}|(?<!\*)\*{4,}[\w-]{2,40}", MARK),
     (
         ["uthorization", "UTHORIZATION"],
         rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
@@ -91,6 +91,12 @@ _PATTERNS = [
     (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
     ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
 ]
+
+
+_OMISSIONS = ("*", "…", "...")
+
+_QUOTED = r"(?<![\w.~+-])([\w.~+-]{4,200}?)(?:\*+|…|\.{3,})[\w-]*"
+"""A word whose end is left out. Servers quote keys in this way."""
 
 
 class SecretFormat(NamedTuple):
@@ -125,10 +131,17 @@ def redact(text: str) -> str:
             text = text.replace(form, MARK)
     if any(hint in text for each in _formats for hint in each.hints):
         text = _compile(_format_pattern).sub(MARK, text)
+    if any(sign in text for sign in _OMISSIONS):
+        text = _compile(_QUOTED).sub(_remove_beginning, text)
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
             text = _compile(pattern).sub(replacement, text)
     return text
+
+
+def _remove_beginning(match: re.Match[str]) -> str:
+    """Return the mark for the beginning of a registered value; other words stay."""
+    return MARK if any(form.startswith(match[1]) for form in _forms) else match[0]
 
 
 def register_secret(value: str) -> None:

@@ -13,17 +13,24 @@ from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import digest_own_files
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.task import PLAIN, Settings, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
 
-_SHARES = {
+EMPTY = "answer_empty"
+"""The statistic that is 1 for answers without a text."""
+
+SHARES = {
     "request_failed": "failed requests",
     "request_refused": "refused requests",
     "request_too_long": "requests too long for the model",
     "judge_failed": "failed judgements",
     "prompt_cut": "cut prompts",
+    "prompt_cut_by_server": "prompts that the server cut",
+    "other_model": "answers of another model",
+    EMPTY: "empty answers",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
 
@@ -36,11 +43,11 @@ class Caveat(NamedTuple):
             examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
             prompts), `retry_cut` (cut answers were asked for again with a larger budget), `judge` (not the official
             one), `judges` (several in the place of an official one), `files` (the user's own files have changed since
-            the run), `imported` (without its answers), or the name of a statistic in `_SHARES`.
+            the run), `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
-            `method`, `judge` and `judges` the names, for `retry_cut` the factor, for `imported` the file, for a
-            statistic its value.
+            `method`, `judge` and `judges` the names, for `retry_cut` the factor, for `imported` the file, for
+            `answer_empty` the numbers of empty answers and of all answers, for another statistic its value.
     """
 
     kind: str
@@ -55,8 +62,10 @@ class Caveat(NamedTuple):
     @property
     def text(self) -> str:
         """The reason for people, without the task."""
-        if self.kind in _SHARES:
-            return f"{_SHARES[self.kind]}: {100 * float(self.detail):.3g} %"
+        if self.kind == EMPTY:
+            return "{} of {} answers are empty".format(*self.detail.split("/"))
+        if self.kind in SHARES:
+            return f"{SHARES[self.kind]}: {100 * float(self.detail):.3g} %"
         if self.kind == "num_samples":
             samples, _, official = self.detail.partition("/")
             return f"{samples} of the benchmark's {official} examples" if official else f"{samples} of your questions"
@@ -83,6 +92,7 @@ class Outcome:
         judge: the run entry's judge.
         means: from (statistic, task) to the mean over instances without perturbation.
         files_changed: whether the user's own files have changed since the run.
+        repeats: how often each question was asked.
     """
 
     tasks: tuple[Task, ...]
@@ -90,6 +100,7 @@ class Outcome:
     judge: str
     means: Mapping[tuple[str, str], float]
     files_changed: bool = False
+    repeats: int = 1
 
 
 def find_outcome(
@@ -127,6 +138,7 @@ def find_outcome(
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
         files not in (None, arguments.get("files")),
+        spec.get("adapter_spec", {}).get("num_trials", 1),
     )
 
 
@@ -149,9 +161,12 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:
         yield Caveat("files", task.name)
-    for name in _SHARES:
+    share_of_answers = 1 - sum(outcome.means.get((name, task.name), 0) for name in FAILURES)
+    answers = round(outcome.means.get(("num_instances", task.name), 0) * outcome.repeats * share_of_answers)
+    for name in SHARES:
         if share := outcome.means.get((name, task.name)):
-            yield Caveat(name, task.name, f"{share:.4g}")
+            detail = f"{share * answers:.0f}/{answers}" if name == EMPTY else f"{share:.4g}"
+            yield Caveat(name, task.name, detail)
 
 
 def describe(caveats: Iterable[Caveat]) -> list[str]:

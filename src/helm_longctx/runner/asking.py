@@ -22,7 +22,7 @@ from helm_longctx.runner.calls import Calls
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.memory import Memory
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
-from helm_longctx.runner.progress import Breaker, Progress
+from helm_longctx.runner.progress import Breaker, Oddities, Progress
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.conversation import request_text
@@ -105,7 +105,7 @@ class Asking:
     def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
         self.sender, self.journal = sender, journal
         self.spending, self.progress, self._memory = spending, Progress(total), Memory()
-        self._breaker = Breaker(total, bool(journal))
+        self._breaker, self._odd = Breaker(total, bool(journal)), Oddities()
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
@@ -171,6 +171,7 @@ class Asking:
         self.spending.settle(number, result, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
         self._breaker.add(asked.state.instance.id, result, weight=1 if call else LATE)
+        self._odd.add(asked.state.instance.id, sample, result)
         return replace(asked.state, result=result), failure_of(result) is None
 
     @property
@@ -180,6 +181,7 @@ class Asking:
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
         self.progress.finish()
+        self._odd.finish()
         if summary := self.spending.summary():
             hlog(summary)
         return self._breaker.finish()

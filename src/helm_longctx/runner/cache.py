@@ -5,6 +5,7 @@ HELM's own keys are whole requests, which are as long as the prompts, and do not
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -31,6 +32,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import SECRET_NAME
 from helm_longctx.runs.durable import GroupWriter
 
@@ -244,7 +246,7 @@ class CacheFile:
         """
         with self._open_connection() as connection:
             row = connection.execute("SELECT value FROM unnamed WHERE key = ?", (key,)).fetchone()
-            return _value(row[0]) if row else None
+            return self._value(key, row[0]) if row else None
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
@@ -253,11 +255,12 @@ class CacheFile:
         """Yield all keys and values, in the order of writing."""
         with self._name_errors(), closing(self._connect()) as connection:
             for key, value in connection.execute("SELECT key, value FROM unnamed ORDER BY rowid"):
-                yield key, _value(value)
+                if (found := self._value(key, value)) is not None:
+                    yield key, found
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Store a value. A failure is only logged, once, because the caller already has the answer."""
-        self._write(_INSERT, key, pickle.dumps(value))
+        self._write(_INSERT, key, _seal(key, value))
 
     def __delitem__(self, key: str) -> None:
         self._write("DELETE FROM unnamed WHERE key = ?", key)
@@ -272,7 +275,17 @@ class CacheFile:
             CacheError: the file cannot be written.
         """
         with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
-            connection.execute(_INSERT, (key, pickle.dumps(value)))
+            connection.execute(_INSERT, (key, _seal(key, value)))
+
+    def _value(self, key: str, data: bytes) -> Any:
+        """Return a stored value; None if it was changed after it was stored, or belongs to another key.
+
+        Values of HELM's own stores and of earlier versions have no digest.
+        """
+        if _SEAL.fullmatch(data, len(data) - _SEAL_SIZE) and data[-_DIGITS:] != _digest(key, data[:-_SEAL_SIZE]):
+            warn_once(f"the request cache {self._path}: answers were changed in it; they are asked for again")
+            return None
+        return pickle.loads(data)  # noqa: S301  # the format of HELM's files
 
     def _write(self, statement: str, *values: object) -> None:
         self._writer.add((statement, values))
@@ -366,5 +379,16 @@ def _remedy(error: str) -> str:
     return next((remedy for words, remedy in _REMEDIES.items() if words in error), "remove that file")
 
 
-def _value(data: bytes) -> Any:
-    return pickle.loads(data)  # noqa: S301  # the format of HELM's files
+def _seal(key: str, value: Any) -> bytes:
+    """Return a value as HELM's stores read it, with a digest behind the end of the pickle, which readers ignore."""
+    data = pickle.dumps(value)
+    return data + _SEAL_START + _digest(key, data)
+
+
+def _digest(key: str, data: bytes) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass") + b"\0" + data).hexdigest().encode()
+
+
+_SEAL_START, _DIGITS = b"\nsha256:", 64
+_SEAL = re.compile(re.escape(_SEAL_START) + rb"[0-9a-f]{64}")
+_SEAL_SIZE = len(_SEAL_START) + _DIGITS

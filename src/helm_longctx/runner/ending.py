@@ -11,9 +11,11 @@ from helm.common.hierarchical_logger import hlog, hwarn
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.results.boards import percent, range_text
+from helm_longctx.results.comparability import MARK, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
+from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import BENCHMARKS
 
 ROWS = 30
@@ -54,4 +56,17 @@ def _row(run: Path) -> str:
     mean = mean_of_means([result.interval for result in scored], [result.clusters_of() for result in scored])
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""
-    return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}"
+    reasons = find_reasons(run)
+    return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}{f'  {MARK} {reasons}' if reasons else ''}"
+
+
+def find_reasons(run: Path) -> str:
+    """Say what was odd with the answers of a complete run, so that its scores do not compare; empty for nothing.
+
+    Raises:
+        InputError: a file of the run is damaged.
+    """
+    results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
+    # Failed requests have a column of their own.
+    found = [each for result in results for each in result.caveats if each.kind in SHARES and each.kind not in FAILURES]
+    return "; ".join(describe(found))

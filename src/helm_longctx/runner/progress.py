@@ -11,6 +11,9 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
+from helm_longctx.models.apis.usage import is_empty, usage_of
+from helm_longctx.tasks.prompt_cuts import find_cut
+from helm_longctx.tasks.sample import Sample
 
 LOG_EVERY = 60.0
 """Seconds between two progress lines in the log, if there is no terminal."""
@@ -130,3 +133,36 @@ class Breaker:
         if self._kinds:
             hwarn("failed: " + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common()))
         return self._kinds.total()
+
+
+class Oddities:
+    """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
+
+    def __init__(self) -> None:
+        self._kinds: Counter[str] = Counter()
+        self._answers = 0
+
+    def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
+        """Count the result of a request.
+
+        Args:
+            name: the instance's, for the log.
+        """
+        if failure_of(result) is not None:
+            return
+        self._answers += 1
+        self._kinds["empty"] += is_empty(result)
+        usage = usage_of(result)
+        if usage is None or (tokens := find_cut(sample, usage.counted_tokens)) is None:
+            return
+        self._kinds["cut"] += 1
+        if self._kinds["cut"] == 1:
+            about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
+            hwarn(f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted")
+
+    def finish(self) -> None:
+        """Log how many answers of each kind there are."""
+        if number := self._kinds["cut"]:
+            hwarn(f"the server has cut {number} of {self._answers} prompts, so their scores do not compare")
+        if number := self._kinds["empty"]:
+            hwarn(f"{number} of {self._answers} answers are empty")

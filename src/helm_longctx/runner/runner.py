@@ -61,6 +61,7 @@ from helm_longctx.runner.stand_ins import (
     make_scenario,
     wrap_helm_errors,
 )
+from helm_longctx.runner.windows import WindowError, check_window, may_exceed
 from helm_longctx.runs import journal as journals
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
@@ -241,7 +242,7 @@ class LongContextRunner(Runner):
         super().run_all(run_specs)
 
     def _refuse_incomplete(self, run_specs: list[RunSpec]) -> None:
-        """Fetch the data of all runs, and refuse those that lack data, a package, a judge or a tokenizer.
+        """Fetch the data of all runs, and refuse those that lack data, a package, a judge, a tokenizer or a window.
 
         Everything is checked before the first request, because requests of the other runs cost money.
         """
@@ -264,13 +265,27 @@ class LongContextRunner(Runner):
                     self._check_tokenizer(with_deployments_tokenizer(spec), root)
 
     def _check_tokenizer(self, run_spec: RunSpec, root: DataRoot) -> None:
-        scenario = create_scenario(run_spec.scenario_spec)
+        """Load the tokenizers of a run, and check that some of its prompts fit the model's window.
+
+        Raises:
+            InputError: they cannot be loaded, or no prompt fits.
+        """
+        scenario, deployment = create_scenario(run_spec.scenario_spec), run_spec.adapter_spec.model_deployment
+        is_loaded = True
         try:
-            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, root)
+            check_tokenizers(scenario.entry, deployment, root)
         except InputError:
-            # Short prompts need no tokenizer, and only the prompts tell whether all of them are short.
-            with Spool(Path(self.runs_path)) as spool:
-                self.adapt(run_spec, scenario, spool)
+            is_loaded = False
+        if is_loaded and not may_exceed(scenario.entry, deployment):
+            return
+        # Short prompts need no tokenizer, and fit every window. Only the prompts tell whether they are short.
+        with Spool(Path(self.runs_path)) as spool:
+            try:
+                check_window(self.adapt(run_spec, scenario, spool), deployment)
+            except InputError as error:
+                # Other runs need not have this run's mistake, which it reports itself.
+                if not is_loaded or isinstance(error, WindowError):
+                    raise
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. What users can mend is logged and recorded for `run_all`, and raised with `--exit-on-error`."""
@@ -396,6 +411,7 @@ class LongContextRunner(Runner):
             # This comes before the data is read, because a limit needs prices.
             spending = Spending(run_spec.adapter_spec.model_deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
+            check_window(requests, run_spec.adapter_spec.model_deployment)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, requests)
 
     def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:

@@ -76,11 +76,16 @@ class DurableLines:
         path: the file; if it does not exist, it is created when the first value is added.
         remedy: what to do if the file is damaged; it ends the error.
 
+    Raises:
+        InputError: the path is a link, which could lead to any file.
+
     Attributes:
         path: the argument.
     """
 
     def __init__(self, path: Path, remedy: str):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link, which is not followed; remove it, or move the file to its place")
         self.path, self._remedy = path, remedy
         self._file: BinaryIO | None = None
         self._line_number = 0

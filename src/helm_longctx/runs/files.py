@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -276,4 +277,16 @@ def _parse(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses
-        return json.loads(data)
+        return json.loads(data, parse_int=_parse_int, parse_float=_parse_float)
+
+
+def _parse_int(digits: str) -> int:
+    _parse_float(digits)
+    return int(digits)
+
+
+def _parse_float(digits: str) -> float:
+    """Return a number. One that no float can hold, such as 1e400, is damage."""
+    if math.isinf(value := float(digits)):
+        raise ValueError("the number is too large")
+    return value

@@ -60,6 +60,7 @@ CONDITIONS = {
         "Share of answers whose server names another model than the one that was asked for.",
         True,
     ),
+    "answer_empty": ("Empty answers", "Share of answers without a text that no token limit ended.", True),
     "output_truncated": ("Cut answers", "Share of answers that end at the token limit.", True),
     "thinking_unfinished": (
         "Unfinished reasoning",
@@ -73,6 +74,11 @@ CONDITIONS = {
     ),
     "jury_alpha": ("Jury's agreement", "Krippendorff's alpha of the scores of a jury's judges.", False),
     "prompt_cut": ("Cut prompts", "Share of prompts whose context was cut to fit.", None),
+    "prompt_cut_by_server": (
+        "Prompts cut by the server",
+        "Share of answers for whose prompt the server counts far fewer tokens than the prompt has.",
+        True,
+    ),
     "subsampled": (
         "Drawn by -m",
         "Share of instances that HELM's -m drew from a larger set. The sample is then not the benchmark's.",

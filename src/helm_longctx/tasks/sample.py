@@ -37,6 +37,7 @@ class Sample:
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the style in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
+        fewest_tokens: fewest tokens that the prompt can have; added by the adapter if it did not count them.
         full_prompt: `sha256` and `characters` of the whole prompt; added by our runner.
     """
 
@@ -67,6 +68,7 @@ class Sample:
     drawn_from: int | None = None
     style: Style | None = None
     prompt_tokens: int | None = None
+    fewest_tokens: int | None = None
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ the errors. In some tokenizers (Qwen, Mistral, Gemma, Gemini) each digit is a to
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
@@ -36,6 +37,12 @@ MARKS, FURTHER_MARK = 0.6, 0.2
 """Tokens of a run of punctuation marks, and tokens of each mark after the first. Many marks join the next word."""
 
 LINE_BREAK, CJK_CHARACTER, OTHER_CHARACTER = 1.0, 0.8, 1.2
+
+_SAMPLE, _SAMPLES = 2048, 32
+"""Characters of a sample of a long text, and how many samples are taken."""
+
+_FEWEST_OF_OTHER = 0.15
+"""Fewest tokens of a character that is not ASCII, on average."""
 
 _SINGLE_DIGITS = re.compile("qwen|mistral|mixtral|gemma|gemini|llama-?2", re.IGNORECASE)
 
@@ -73,6 +80,23 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     )
     # The weight of a text of only spaces is 0, but it has at least one token.
     return max(round(float(tokens)), 1)
+
+
+def estimate_fewest_tokens(texts: Iterable[str]) -> int:
+    """Return a number of tokens below which texts have hardly any tokenizer's count. Long texts are sampled.
+
+    It is half of the estimate for what is ASCII. The estimate for other scripts can be several times too high.
+    """
+    total = 0.0
+    for text in texts:
+        starts = range(0, len(text), max(_SAMPLE, len(text) // _SAMPLES))
+        pieces = [text[start : start + _SAMPLE] for start in starts]
+        ascii_pieces = [piece.encode("ascii", "ignore").decode() for piece in pieces]
+        others = sum(map(len, pieces)) - sum(map(len, ascii_pieces))
+        # Tokenizers join spaces and line breaks.
+        found = sum(estimate_tokens(" ".join(piece.split())) for piece in ascii_pieces) / 2 + _FEWEST_OF_OTHER * others
+        total += found * len(text) / max(1, sum(map(len, pieces)))
+    return int(total)
 
 
 def _code_points(text: str) -> np.ndarray:

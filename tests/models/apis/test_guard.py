@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,7 +33,7 @@ from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging import calls
 from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.models.apis import AnthropicClient, OpenAIClient, listing
+from helm_longctx.models.apis import AnthropicClient, OpenAIClient, guard, listing
 from helm_longctx.models.apis.attempt import try_once
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.listing import list_models
@@ -332,6 +334,36 @@ def test_a_compressed_reply() -> None:
         with attack(hostile.bomb(100, WHOLE[kind])) as server:
             assert make(kind, server).make_request(REQUEST).completions[0].text == "Yes"
         assert "Accept-Encoding: gzip\n" in server.seen[0].replace("\r", "")
+
+
+@pytest.mark.parametrize(
+    "after", [b"\0" * 512, gzip.compress(b" \n"), gzip.compress(b" " * 200_000), b"more", b"\x1f\x8b"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_compressed_reply_with_more_after_it(kind: str, after: bytes) -> None:
+    """A gzip reply of more than one piece can have further members, which are decoded, or other bytes, which are not."""
+    body = gzip.compress(json.dumps(WHOLE[kind]).encode() + b" " * 200_000) + after
+    with attack(hostile.send(body, **{"Content-Encoding": "gzip"})) as server:
+        result = make(kind, server, timeout=5).make_request(REQUEST)
+    assert [each.text for each in result.completions] == ["Yes"], result.error
+
+
+def test_a_second_member_belongs_to_the_reply() -> None:
+    """A reply that is divided between two members of gzip is read as a whole."""
+    body = json.dumps(WHOLE["chat"]).encode()
+    with attack(
+        hostile.send(gzip.compress(body[:30]) + gzip.compress(body[30:]), **{"Content-Encoding": "gzip"})
+    ) as server:
+        assert make("chat", server).make_request(REQUEST).completions[0].text == "Yes"
+
+
+def test_decoding_has_the_time_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply that has arrived in time is given up while it is decoded, as soon as the time of the request is over."""
+    monkeypatch.setenv(TIMEOUT, "0.5")
+    monkeypatch.setattr(guard, "check_size", lambda size, most: time.sleep(0.3))
+    with attack(hostile.bomb(1 << 20, WHOLE["chat"])) as server:
+        result = make("chat", server).make_request(REQUEST)
+    assert failure_of(result) is Failure.TEMPORARY, result.error
 
 
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,18 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
+from helm_longctx.models.apis.attempt import Attempt
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.names import find_other_model, is_same_model
 from helm_longctx.models.apis.prices import PRICES
-from helm_longctx.models.apis.usage import MOST_TOKENS, Usage, model_of, usage_of, with_usage
+from helm_longctx.models.apis.sending import Retries, Sender
+from helm_longctx.models.apis.usage import MOST_TOKENS, Usage, model_of, output_truncated, usage_of, with_usage
 from helm_longctx.redaction import logs
+from helm_longctx.runner.ending import find_reasons
 from helm_longctx.runner.follow_up import join_answers
 from tests.models.apis.making import KINDS, REQUEST
 from tests.runner.making import make_run, means, read
+from tests.support.commands import Command
 from tests.support.judges import ask, deploy
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, Hostile, attack
@@ -125,6 +129,41 @@ def test_streams_without_a_text(kind: str, events: list[Any]) -> None:
     assert failure_of(result) is Failure.MALFORMED, result
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
+    """Malformed JSON and bytes that are not UTF-8 are malformed replies, for which the same request is not sent again."""
+    content = b"event: message_start\ndata: " + body + b"\n\n" if stream else body
+    headers = {"Content-Type": "text/event-stream" if stream else "application/json"}
+    with attack(hostile.send(content, **headers)) as server:
+        sender = Sender(make(kind, server, stream=stream), Retries(3, 0.01))
+        result = sender(REQUEST).result
+    assert failure_of(result) is Failure.MALFORMED, result.error
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_reply_on_a_connection(kind: str) -> None:
+    """A reply that nobody has asked for is not the answer to the next request, which gets a connection of its own."""
+    first, second = (json.dumps(_whole(kind, reason)).encode() for reason in ("stop_sequence", "max_tokens"))
+
+    def act(handler: hostile.Handler) -> None:
+        handler.close_connection = False
+        bodies = [first, second] if len(server.seen) == 1 else [first]
+        heads = [
+            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            for body in bodies
+        ]
+        handler.wfile.write(b"".join(head.encode() + body for head, body in zip(heads, bodies, strict=True)))
+
+    with attack(act) as server:
+        client = make(kind, server)
+        results = [client.make_request(replace(REQUEST, prompt=prompt)) for prompt in ("one", "two", "three")]
+    assert [output_truncated(result) for result in results] == [False, False, False]
+    assert len(server.seen) == 3
+
+
 THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
 
 
@@ -146,6 +185,96 @@ def test_empty_answers(kind: str, answer: Any, reason: str) -> None:
         result = make(kind, server).make_request(REQUEST)
     assert failure_of(result) is None
     assert result.completions[0].text == ""
+
+
+BAD_REASONS = {
+    "error": Failure.TEMPORARY,
+    "abort": Failure.TEMPORARY,
+    "insufficient_system_resource": Failure.TEMPORARY,
+    "tool_calls": Failure.MALFORMED,
+    "function_call": Failure.MALFORMED,
+    "tool_use": Failure.MALFORMED,
+    "pause_turn": Failure.MALFORMED,
+    "content_filter": Failure.REFUSED,
+    "refusal": Failure.REFUSED,
+    "SAFETY": Failure.REFUSED,
+    "a new reason": Failure.MALFORMED,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("reason", BAD_REASONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_that_are_no_answers(kind: str, reason: str, stream: bool, tmp_path: Path) -> None:
+    """A text whose finish reason says that it is no answer, or is not known, is a failure that names the reason."""
+    cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
+    with attack(hostile.stream(_end(kind, reason)) if stream else hostile.send(_whole(kind, reason))) as server:
+        result = make(kind, server, cache, stream=stream).make_request(REQUEST)
+        again = make(kind, server, cache, stream=stream).make_request(REQUEST)
+    assert failure_of(result) is failure_of(again) is BAD_REASONS[reason], result.error
+    assert repr(reason) in str(result.error)
+    assert ("which is not known" in str(result.error)) == (reason == "a new reason")
+    assert len(server.seen) == 2
+
+
+def _whole(kind: str, reason: str) -> dict[str, Any]:
+    return reply(kind, [{"type": "text", "text": "A part of it"}] if kind == "anthropic" else "A part of it", reason)
+
+
+def _end(kind: str, reason: str) -> list[Any]:
+    """Return a stream that ends with a reason."""
+    *events, last = hostile.events(kind, ["A part", " of it"])
+    if kind == "anthropic":
+        return [*events, {**last, "delta": {"stop_reason": reason}}]
+    return [*events, {"choices": [{**last["choices"][0], "finish_reason": reason}]}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("chat", "stop"), ("chat", None), ("completions", "eos"), ("chat", "STOP")]
+)
+def test_texts_that_are_whole(kind: str, reason: Any) -> None:
+    """A text is an answer at each reason of a model's own end, and without a reason."""
+    with attack(hostile.send(_whole(kind, reason))) as server:
+        result = make(kind, server).make_request(REQUEST)
+    assert result.completions[0].text == "A part of it"
+    assert not output_truncated(result)
+
+
+def test_tool_calls_in_the_place_of_a_text() -> None:
+    """An empty text beside a tool call is no answer, whatever the reason is. A text beside one is an answer."""
+    for text, kind in (("", Failure.MALFORMED), (None, Failure.MALFORMED), ("Yes", None)):
+        choice = {"finish_reason": "stop", "message": {"content": text, "tool_calls": [{"id": "1", "function": {}}]}}
+        result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, {"choices": [choice]})
+        assert failure_of(result) is kind
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reasoning", "is_cut"), [(50, 0, True), (49, 0, False), (80, 30, True), (80, 0, False)]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_many_tokens_as_the_limit(kind: str, tokens: int, reasoning: int, is_cut: bool) -> None:
+    """An answer with as many tokens as were allowed is cut, also if the server says that it is whole.
+
+    Servers count reasoning towards the limit or not.
+    """
+    if kind == "anthropic":
+        usage = {"input_tokens": 9, "output_tokens": tokens, "output_tokens_details": {"thinking_tokens": reasoning}}
+    else:
+        usage = {"prompt_tokens": 9, "completion_tokens": tokens}
+        usage |= {"completion_tokens_details": {"reasoning_tokens": reasoning}}  # type: ignore[dict-item]
+    with attack(hostile.send({**WHOLE[kind], "usage": usage})) as server:
+        result = make(kind, server).make_request(REQUEST)
+    assert (failure_of(result), output_truncated(result)) == (None, is_cut)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reasons_in_replies_to_other_clients(kind: str) -> None:
+    """A text that ends with an error is a failure although the client has not passed on the reason."""
+    attempt = Attempt()
+    attempt.replies = [_whole(kind, "error")]
+    result = attempt.check(RequestResult(True, [], make_completion(), False))
+    assert failure_of(result) is Failure.TEMPORARY
+    assert "'error'" in str(result.error)
 
 
 @pytest.mark.parametrize("kind", ["chat", "completions"])
@@ -287,6 +416,55 @@ def test_a_model_that_was_not_asked_for(tmp_path: Path, caplog: pytest.LogCaptur
     states = read(run, "scenario_state")["request_states"]
     assert {state["result"]["completions"][0]["finish_reason"]["model"] for state in states} == {"tiny-1b"}
     assert {value for (statistic, *_), value in means(run).items() if statistic == "other_model"} == {1.0}
+
+
+def counted(prompt: int, cached: int = 0) -> dict[str, Any]:
+    return {"prompt_tokens": prompt, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": cached}}
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_cut"),
+    [
+        (counted(200), True),
+        (counted(7000), False),
+        (counted(200, 150), True),
+        (counted(3900, 3000), False),
+        (None, None),
+    ],
+)
+def test_prompts_that_the_server_cuts(
+    usage: Any, is_cut: bool | None, command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Prompts of which a server counts far too few tokens have a statistic, a warning, and a mark with its reason.
+
+    Without a tokenizer, half of an estimate is what a prompt has at least. Some servers leave out cached tokens.
+    """
+    with attack(hostile.send({**WHOLE["chat"], "usage": usage})) as server:
+        name = deploy("hostile/cuts", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        run = make_run(tmp_path, ENTRY + name, cache=False)
+    found = {value for (statistic, *_), value in means(run).items() if statistic == "prompt_cut_by_server"}
+    assert found == ({float(is_cut)} if is_cut is not None else set())
+    assert ("the server has cut 12 of 12 prompts" in caplog.text) == bool(is_cut)
+    assert ("further cut prompts are only counted" in caplog.text) == bool(is_cut)
+    assert ("prompts that the server cut: 100 %" in find_reasons(run)) == bool(is_cut)
+    command("doctor", "--suite", "s", "-o", tmp_path / "benchmark_output")
+    assert ("prompts that the server cut: 100 %" in command.out) == bool(is_cut)
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": ""}, {"content": None, "reasoning_content": "Hm."}, {"content": "<think>\n</think>\n"}]
+)
+def test_answers_without_a_text(message: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Empty answers, and reasoning alone, score 0 and are counted; a mark says how many they are."""
+    caplog.set_level(logging.INFO, "helm")
+    whole = {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    with attack(hostile.send(whole)) as server:
+        name = deploy("hostile/empty", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        run = make_run(tmp_path, ENTRY + name, cache=False)
+    assert {value for (statistic, *_), value in means(run).items() if statistic == "answer_empty"} == {1.0}
+    assert "12 of 12 answers are empty" in caplog.text
+    assert "3 of 3 answers are empty (json_kv, " in find_reasons(run)
+    assert caplog.text.count("3 of 3 answers are empty (json_kv, ") == 1, "the log's last table has the mark"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -131,6 +131,26 @@ def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplo
     assert [text.endswith("model='lama' but does not list it; listed: llama") for text in texts] == [True] * warnings
 
 
+SILENT: Route = (200, {"choices": [{"message": {"content": ""}, "text": "", "finish_reason": "stop"}]})
+REASONS: Route = (200, {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize(
+    ("routes", "silent"),
+    [
+        (dict.fromkeys(ROUTES, SILENT), "(chat and completions)"),
+        ({**ROUTES, "/v1/completions": SILENT}, "(completions)"),
+        ({"/v1/chat/completions": REASONS}, ""),
+    ],
+)
+def test_answers_without_a_word(routes: dict[str, Route], silent: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning names the forms in which a request for a word is answered with nothing, not even with reasoning."""
+    with scripted(routes) as server:
+        probe(server.address, model="m")
+    texts = [record.getMessage() for record in caplog.records]
+    assert [f"with an empty text {silent}; if it does so in a run" in text for text in texts] == [True] * bool(silent)
+
+
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key comes only from the named variable, and is never in an error."""
     monkeypatch.setenv("RIGHT", "sk-right-0123456789")
@@ -192,7 +212,28 @@ def test_addresses(given: str, api: Any, url: str) -> None:
     assert base_url(given, api) == url
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1"])
+ODD = ["http://[::1", "http://localhost:-1", "http://localhost:99999", "http://localhost:²", "http://localhost:0"]
+ODD_HOSTS = [
+    "http://²:8000",
+    "http://１２７.0.0.1",
+    "http://999.999.999.999/v1",
+    "http://" + "1" * 70,
+    "http://a..b",
+    "http://\u00ad",
+]
+
+
+@pytest.mark.parametrize("url", ODD_HOSTS)
+def test_odd_hosts(url: str) -> None:
+    """A host that cannot exist ends in one line that names it."""
+    with pytest.raises(InputError, match=r"cannot be (used|reached)") as raised:
+        probe(url, model="m")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1", *ODD]
+)
 def test_addresses_that_are_none(url: str) -> None:
     """An invalid address is refused before anything is sent, and the error does not show its password."""
     with pytest.raises(InputError, match=r"url=.* is invalid") as raised:

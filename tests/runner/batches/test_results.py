@@ -108,9 +108,20 @@ def test_a_bad_line(name: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -
     assert failure_of_text(bad.error or "") is Failure.MALFORMED
 
 
+def test_a_status_as_a_text() -> None:
+    """A status that is the text of a number counts as the number, so that a paid answer is not lost."""
+    row = good_line("openai")
+    row["response"]["status_code"] = "200"
+    (outcome,) = read(json.dumps(row).encode(), "openai")
+    assert (outcome.reply, outcome.error) == ({"x": 1}, None)
+    row["response"] |= {"status_code": "429", "body": {"message": "slow down"}}
+    (outcome,) = read(json.dumps(row).encode(), "openai")
+    assert outcome.error == "Error code: 429 - {'message': 'slow down'}"
+
+
 def test_an_error_quotes_no_answer() -> None:
     """A line with a status of another type can contain an answer, which no log may show."""
     row = good_line("openai")
-    row["response"] = {"status_code": "200", "body": {"text": "the answer"}}
+    row["response"] = {"status_code": "OK", "body": {"text": "the answer"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
     assert outcome.error == "malformed: line 1 of the results cannot be read: TypeError"

@@ -67,7 +67,7 @@ def attack(act: Act, path: str = "") -> Iterator[Hostile]:
             with suppress(ConnectionError):  # the client has had enough
                 (act if self.path.startswith(path) else send(WHOLE["chat"]))(self)
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_CONNECT = do_GET  # noqa: N815
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), AnyHandler)
     server = Hostile(f"http://127.0.0.1:{http.server_port}")

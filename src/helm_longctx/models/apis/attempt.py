@@ -15,13 +15,16 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
+    Ending,
     Failure,
     FailureError,
+    describe_reason,
+    ending_of,
     failure_of,
     failure_of_error,
+    failure_of_reason,
     failure_of_text,
     http_status,
-    is_refusal,
     label_error,
     list_causes,
 )
@@ -110,7 +113,7 @@ class Attempt:
             return Failure.REFUSED
         kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
-            return kind
+            return kind or failure_of_reason(self._find_bad_reason(outcome))
         if self.error is not None:
             cause = failure_of_error(self.error)
             # The exception has a type and a status code; HELM's result has only its text.
@@ -120,8 +123,21 @@ class Attempt:
         # The server has replied, so the client could not read the reply.
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
+    def _find_bad_reason(self, outcome: RequestResult | Exception) -> object:
+        """Return the finish reason for which a text is no answer; None if there is none.
+
+        HELM's clients do not pass on all reasons, so those of the raw replies count, too, if they are known.
+        """
+        found = [reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)]
+        if isinstance(outcome, RequestResult):
+            found += [(each.finish_reason or {}).get("reason") for each in outcome.completions]
+        return next(filter(failure_of_reason, found), None)
+
     def _reason(self, outcome: RequestResult | Exception) -> str:
         """Return the reason of a failure, without secrets and prompts."""
+        is_text = isinstance(outcome, RequestResult) and outcome.success
+        if is_text and (reason := self._find_bad_reason(outcome)) is not None:
+            return redact(describe_reason(reason))
         if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
             return abbreviate(redact(defect))
         if isinstance(outcome, Exception):
@@ -192,13 +208,21 @@ _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reaso
 """Fields in which protocols say why an answer ended."""
 
 
-def _has_refusal(reply: RawReply) -> bool:
-    """Whether a policy refused or ended the answer, in OpenAI's, Anthropic's, Google's or Amazon's protocol."""
+def _parts(reply: RawReply) -> list[dict[str, Any]]:
+    """Return the parts of a reply that can have a finish reason, in OpenAI's, Anthropic's or Google's protocol."""
     lists = [[reply, reply.get("incomplete_details")], reply.get("choices"), reply.get("candidates")]
-    parts = [part for each in lists for part in _dicts(each)]
-    reasons = [part.get(name) for part in parts for name in _REASONS]
-    messages = [part.get("message") for part in parts]
-    return any(map(is_refusal, reasons)) or any(isinstance(each, dict) and each.get("refusal") for each in messages)
+    return [part for each in lists for part in _dicts(each)]
+
+
+def _reasons(reply: RawReply) -> list[object]:
+    return [part.get(name) for part in _parts(reply) for name in _REASONS]
+
+
+def _has_refusal(reply: RawReply) -> bool:
+    """Whether a policy refused or ended the answer."""
+    messages = [part.get("message") for part in _parts(reply)]
+    is_refused = any(ending_of(reason) is Ending.REFUSED for reason in _reasons(reply))
+    return is_refused or any(isinstance(each, dict) and each.get("refusal") for each in messages)
 
 
 def _find_defect(reply: RawReply) -> str | None:

@@ -18,6 +18,7 @@ from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.attempt import try_once
 from helm_longctx.models.apis.listing import ListedModel, get_model, list_models, nearest
 from helm_longctx.models.apis.oauth import TokenError
+from helm_longctx.models.apis.usage import is_empty
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
 
@@ -38,11 +39,13 @@ class Availability:
         failure: why it did not answer, or is not known to exist; None if it exists.
         reason: the text of the failure, without secrets and prompts.
         listed: what the server's list says about the model; None if it was not looked up.
+        is_silent: whether it answered with an empty text, and did not reason.
     """
 
     failure: Failure | None = None
     reason: str = ""
     listed: ListedModel | None = None
+    is_silent: bool = False
 
     @property
     def exists(self) -> bool | None:
@@ -66,7 +69,9 @@ def ask_model(client: Client, request: Request) -> Availability:
         InputError: the client cannot be used, for example because a package is missing.
     """
     result = try_once(client.make_request, request).result
-    return Availability(failure_of(result), abbreviate(redact(" ".join((result.error or "").split()))))
+    failure = failure_of(result)
+    is_silent = failure is None and is_empty(result) and not result.completions[0].thinking
+    return Availability(failure, abbreviate(redact(" ".join((result.error or "").split()))), is_silent=is_silent)
 
 
 def list_available(client: Any) -> tuple[list[ListedModel], Availability]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.parameters import Body
 from helm_longctx.redaction.text import redact
 
@@ -31,10 +33,27 @@ def read_reply(content: bytes) -> Body:
     """Return the body of a reply.
 
     Raises:
-        ValueError: the content is not JSON.
+        FailureError: the content is not a JSON object.
     """
-    reply: Body = json.loads(content, parse_int=_parse_int)
+    with name_malformed():
+        reply = json.loads(content, parse_int=_parse_int)
+        if not isinstance(reply, dict):
+            raise ValueError
     return reply
+
+
+@contextmanager
+def name_malformed() -> Iterator[None]:
+    """Raise errors of parsers, whose texts can quote the answer, as a failure that says that a reply is malformed.
+
+    Raises:
+        FailureError: see above.
+    """
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a JSON object"
+        raise FailureError(Failure.MALFORMED, f"the server's answer is not {what}") from error
 
 
 def _parse_int(digits: str) -> float:

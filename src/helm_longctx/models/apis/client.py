@@ -6,7 +6,8 @@ import os
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -20,7 +21,14 @@ from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
-from helm_longctx.models.apis.bodies import digest_prompt, parameters_of, read_reply, serialize, without_prompt
+from helm_longctx.models.apis.bodies import (
+    digest_prompt,
+    name_malformed,
+    parameters_of,
+    read_reply,
+    serialize,
+    without_prompt,
+)
 from helm_longctx.models.apis.caching import without_beginning
 from helm_longctx.models.apis.guard import guard
 from helm_longctx.models.apis.http import http_library, response_type, ssl_context
@@ -29,9 +37,10 @@ from helm_longctx.models.apis.parameters import Body, Parameters
 from helm_longctx.models.apis.rates import pace, retry_after
 from helm_longctx.models.apis.replies import TimedEvents
 from helm_longctx.models.apis.tokens import SAFE_ADDRESS, TokenSource, find_tokens
-from helm_longctx.models.apis.usage import Measures, usage_of, with_measures, with_model, with_sent
-from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.models.apis.usage import Measures, usage_of, with_cut, with_measures, with_model, with_sent
+from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
+from helm_longctx.redaction.origin import is_direct
 from helm_longctx.redaction.text import redact, register_secret
 
 if TYPE_CHECKING:
@@ -160,15 +169,35 @@ class ProviderClient(CachingClient):
         self._local, self._certificates = local(), ssl_context(self._http)
         self._tokens: TokenSource | None = None
         self._useless: str | None = None
-        self.client = self._make_library(
-            http_client=self._make_http_client(),
-            api_key=self._find_key(api_key, base_url),
-            base_url=base_url or self._own_address(),
-            default_headers=_fill_in(self.settings.headers or {}),
-            timeout=self._timeout(),
-            max_retries=0,  # the runner and the judges retry
-        )
+        address = base_url or os.environ.get(self.provider.environment[0]) or self.provider.address
+        with self._name_errors(f"base_url={redact(address)!r}"):
+            self._uses_proxies = not is_direct(address)
+        with self._name_errors("a proxy of the environment (HTTPS_PROXY, ALL_PROXY)"):
+            http_client = self._make_http_client()
+        options = {
+            "http_client": http_client,
+            "api_key": self._find_key(api_key, base_url),
+            "base_url": base_url or self._own_address(),
+            "default_headers": _fill_in(self.settings.headers or {}),
+            "timeout": self._timeout(),
+            "max_retries": 0,  # the runner and the judges retry
+        }
+        with self._name_errors(f"base_url={redact(address)!r}"):
+            self.client = self._make_library(**options)
         self.parameters = Parameters()
+
+    @contextmanager
+    def _name_errors(self, what: str) -> Iterator[None]:
+        """Raise errors about an address as bad input."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (ValueError, ImportError, self._http.InvalidURL) as error:
+            advice = "give http://HOST:PORT, or unset it for this address"
+            raise InputError(
+                f"{type(self).__name__}: {what} cannot be used: {describe_error(error)}; {advice}"
+            ) from error
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
@@ -229,7 +258,7 @@ class ProviderClient(CachingClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or without_prompt(self.body(request))
-            result = with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            result = with_cut(with_model(with_sent(self.parse(request, reply), sent), reply.get("model")))
             result = with_measures(result, Measures(first_token_seconds=reply.get("first_token_seconds")))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
@@ -298,8 +327,9 @@ class ProviderClient(CachingClient):
             response = library.post(path, cast_to=response_type(library), content=content)
             return read_reply(response.content)
         stream_cls = self._package.Stream[object]
+        options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
         start = time.monotonic()
-        with library.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
+        with name_malformed(), library.post(path, **options) as events:
             timed = TimedEvents(events, start)
             return {**self._join(timed), "first_token_seconds": timed.seconds}
 
@@ -336,8 +366,13 @@ class ProviderClient(CachingClient):
         return http_library(self._package.DefaultHttpxClient)
 
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        hooks = {"request": [_remove_placeholder]}
-        client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth(), event_hooks=hooks)
+        options = {
+            "verify": self._certificates,
+            "auth": self._make_auth(),
+            "trust_env": self._uses_proxies,
+            "event_hooks": {"request": [_remove_placeholder]},
+        }
+        client = self._package.DefaultHttpxClient(**options)
         return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
 
     def _make_auth(self) -> Any:
@@ -468,7 +503,12 @@ def _describe(error: BaseException) -> str:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     status = getattr(error, "status_code", None)
-    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error_text(error)}"
+    if status and message:
+        return f"status {status}: {message}"
+    # The packages' errors of a connection say nothing of its cause.
+    root = [*list_causes(error)][-1]
+    cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
+    return f"{type(error).__name__}: {error_text(error)}{cause}"
 
 
 def _characters(request: Request) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import ModuleType
@@ -19,7 +19,7 @@ from helm_longctx.environment import max_reply, request_timeout
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.http import connection_library, derive, http_library
 from helm_longctx.models.apis.limits import LATE, check_size
-from helm_longctx.redaction.origin import check_origin
+from helm_longctx.redaction.origin import check_origin, is_direct
 
 _ORIGIN, _DEADLINE = "helm_longctx.origin", "helm_longctx.deadline"
 """Names in the extensions of a request. The HTTP library copies them to the requests that follow a redirect, and our
@@ -27,6 +27,9 @@ polls of NVCF do, too."""
 
 _PIECE = 1 << 16
 """Bytes that are sent or decoded at once."""
+
+_GZIP = zlib.MAX_WBITS | 16
+"""The format that zlib decodes: gzip."""
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 """The time on the monotonic clock at which the request of this thread ends."""
@@ -50,13 +53,16 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
     if any(isinstance(getattr(hook, "__self__", None), _Guard) for hook in client.event_hooks["request"]):
         return client
     http: Any = http_library(type(client))
-    rules = _Guard(http, math.inf, math.inf) if is_bulk else _Guard(http, max_reply(), least_seconds)
+    # The library takes the proxies of the environment for all addresses.
+    client._mounts = {_Direct(): None, **client._mounts}
+    pools = [getattr(each, "_pool", None) for each in (client._transport, *client._mounts.values())]
+    most, seconds = (math.inf, math.inf) if is_bulk else (max_reply(), least_seconds)
+    rules = _Guard(http, most, seconds, [pool for pool in pools if pool])
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], rules.begin], "response": [*hooks["response"], rules.receive]}
     # The library has no option for the network, and its own limits count from the last byte.
-    for transport in (client._transport, *client._mounts.values()):
-        if (pool := getattr(transport, "_pool", None)) is not None:
-            pool._network_backend = _TimedBackend(pool._network_backend, connection_library(http))
+    for pool in filter(None, pools):
+        pool._network_backend = _TimedBackend(pool._network_backend, connection_library(http))
     return client
 
 
@@ -81,19 +87,29 @@ class _Guard:
         http: the HTTP library of the client.
         most: bytes of a decoded reply.
         least_seconds: see `guard`.
+        pools: the connections of the client.
     """
 
     http: Any
     most: float
     least_seconds: float
+    pools: Sequence[Any]
 
     def begin(self, request: Any) -> None:
         """Check the address, which may come from a redirect, and start the time of the first request."""
         check_origin(request.extensions.setdefault(_ORIGIN, str(request.url)), str(request.url))
+        self._close_dirty_connections()
         request.headers["Accept-Encoding"] = "gzip"
         silence = request.extensions.get("timeout", {}).get("read") or 0.0
         seconds = max(silence, self.least_seconds) or math.inf
         _deadline.set(request.extensions.setdefault(_DEADLINE, time.monotonic() + seconds))
+
+    def _close_dirty_connections(self) -> None:
+        """Close idle connections on which more than a reply has arrived. It would be the answer to the next request."""
+        for connection in [each for pool in self.pools for each in list(getattr(pool, "_connections", ()))]:
+            state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+            if state is not None and connection.is_idle() and state.trailing_data[0]:
+                connection.close()
 
     def receive(self, response: Any) -> None:
         """Replace the stream of a response, before anything is read, by one that is limited."""
@@ -115,6 +131,7 @@ class _LimitedStream:
         for piece in _unzip(self.source, self.rules.http) if self.is_gzip else self.source:
             size += len(piece)
             check_size(size, self.rules.most)
+            _shorten(None, self.rules.http.ReadTimeout)  # what has arrived can take long to decode
             yield piece
 
     def close(self) -> None:
@@ -122,16 +139,30 @@ class _LimitedStream:
 
 
 def _unzip(stream: Iterable[bytes], http: Any) -> Iterator[bytes]:
-    """Decode in small pieces, because a piece can become a thousand times as long."""
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    """Decode in small pieces, because a piece can become a thousand times as long.
+
+    A reply can have several members (RFC 1952). What follows a member and is none, such as zero bytes, is ignored, as
+    other clients do.
+    """
+    decoder, is_first = zlib.decompressobj(_GZIP), True
     try:
         for rest in stream:
             while rest:
+                if decoder.eof:
+                    decoder, is_first = zlib.decompressobj(_GZIP), False
                 yield decoder.decompress(rest, _PIECE)
-                rest = decoder.unconsumed_tail
+                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
         yield decoder.flush()
     except zlib.error as error:
-        raise http.DecodingError(str(error)) from error
+        if is_first:
+            raise http.DecodingError(str(error)) from error
+
+
+class _Direct:
+    """Matches the addresses to which requests use no proxy, in the place of a pattern of the HTTP library."""
+
+    def matches(self, url: Any) -> bool:
+        return is_direct(str(url))
 
 
 class _TimedBackend:

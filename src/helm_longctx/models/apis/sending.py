@@ -111,7 +111,8 @@ class Sender:
 
     def _explain(self, attempt: Attempt) -> str:
         """Return the error with its cause, which HELM's clients omit."""
-        error = f"{attempt.result.error}{_cause(attempt.error)}"
+        error, cause = str(attempt.result.error), _cause(attempt.error)
+        error += "" if cause[2:-1] in error else cause
         if failure_of(attempt.result) is not Failure.UNREACHABLE:
             return error
         if self._has_answered:  # a server that has answered before is probably restarting

@@ -12,6 +12,9 @@ from typing import Any
 
 from helm.common.request import RequestResult
 
+from helm_longctx.failures import Ending, ending_of
+from helm_longctx.tasks.prompt import remove_thinking
+
 _USAGE, _SENT, _MODEL, _MEASURES = "usage", "sent", "model", "measures"
 
 MOST_TOKENS = 10**9
@@ -39,6 +42,11 @@ class Usage:
     cache_write_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+
+    @property
+    def counted_tokens(self) -> int:
+        """The most tokens of the prompt that the provider can mean: some servers leave out the cached ones."""
+        return self.input_tokens + self.cached_tokens + self.cache_write_tokens
 
 
 def read_counts(usage: object, *paths: str) -> list[int] | None:
@@ -143,7 +151,24 @@ def model_of(result: RequestResult) -> str | None:
 
 def output_truncated(result: RequestResult) -> bool:
     """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
-    return any((each.finish_reason or {}).get("reason") == "length" for each in result.completions)
+    return any(ending_of((each.finish_reason or {}).get("reason")) is Ending.CUT for each in result.completions)
+
+
+def with_cut(result: RequestResult) -> RequestResult:
+    """Return a result whose answer has as many tokens as were allowed as one that was cut, whatever its finish reason.
+
+    Some servers say `stop`. Providers that do not count reasoning towards the limit are considered, too.
+    """
+    usage, sent = usage_of(result), sent_of(result)
+    limit = sent.get("max_completion_tokens", sent.get("max_tokens"))
+    if usage is None or not limit or limit not in (usage.output_tokens, usage.output_tokens - usage.reasoning_tokens):
+        return result
+    return _annotate(result, "reason", Ending.CUT.value)
+
+
+def is_empty(result: RequestResult) -> bool:
+    """Whether a model that was not cut has said nothing, or has only reasoned."""
+    return not output_truncated(result) and not remove_thinking(result.completions[0].text).strip()
 
 
 def thinking_unfinished(result: RequestResult) -> bool:
@@ -151,7 +176,7 @@ def thinking_unfinished(result: RequestResult) -> bool:
 
     The reasoning is in a field of its own, is counted without being returned, or stands in the text in `<think>` tags.
     """
-    if _finish(result).get("reason") != "length":
+    if ending_of(_finish(result).get("reason")) is not Ending.CUT:
         return False
     first, usage = result.completions[0], usage_of(result)
     text = first.text.strip()

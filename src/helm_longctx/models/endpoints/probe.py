@@ -117,6 +117,12 @@ def probe(
     answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
+    if silent := [route for route in answered if results[route].is_silent]:
+        # It is no error, because a model that only continues texts can have nothing to add.
+        hwarn(
+            f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
+            f" ({' and '.join(silent)}); if it does so in a run, scores are 0: check its model and its chat template"
+        )
     _check_listed(endpoint, models)
     routes = _select_routes(kind, answered, results)
     refused = dict.fromkeys(change for route in routes for change in replies[route][1])
@@ -129,8 +135,12 @@ def base_url(url: str, api: str) -> str:
     Raises:
         InputError: `url` is not an address, or contains a password or a query.
     """
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
+    try:
+        parts = urlsplit(url.strip())
+        is_odd = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+    except ValueError:  # brackets or a port that are none
+        is_odd = True
+    if is_odd or parts.query or "@" in parts.netloc:
         raise bad_argument(
             "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
         )

@@ -10,13 +10,10 @@ from helm_longctx.results.certificates.answers import PLACES, Block, Reply
 from helm_longctx.results.certificates.search import Cell, KindAnswers, Search
 from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.prompt_cuts import is_cut
 
 HALF = 0.5
 """A part of the text counts as used if what stands there is found in more than half of the answers."""
-
-SHORTFALL = 0.9
-"""If the ratio of the server's tokens to ours falls below this share of the ratio at the shortest length, the server
-has counted, and so read, less than it was sent."""
 
 START, MIDDLE, END = "at_start", "at_middle", "at_end"
 
@@ -139,7 +136,7 @@ def find_shortfall(searches: Sequence[KindAnswers]) -> tuple[int, int] | None:
         usual = token_ratio(search.base.replies)
         for length, cell in search.cells.items():
             ratio = token_ratio(cell.replies)
-            if usual and ratio and ratio < SHORTFALL * usual:
+            if usual and ratio and is_cut(ratio, 1.0, usual):
                 counted = median(reply.counted for reply in cell.replies if reply.counted)
                 found.append((length, int(counted)))
     return min(found, default=None)

@@ -10,12 +10,7 @@ from typing import Literal
 from helm_longctx.results.gates.answers import AnswerPair
 from helm_longctx.results.gates.folder import BASE, CANDIDATE
 from helm_longctx.runs.scores import InstanceScore
-
-CUT = 0.9
-"""A prompt is cut if the server counts fewer tokens than this share of what it must have."""
-
-OTHER_TOKENIZER = 0.75
-"""Smallest ratio of counts that another tokenizer or template explains, if all prompts have about the same ratio."""
+from helm_longctx.tasks.prompt_cuts import OTHER_TOKENIZER, is_cut
 
 _COUNT, _EXPECTED = "billed_prompt_tokens", "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
@@ -77,7 +72,7 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     usual = median(ratios[number] for number in order[: max(1, len(order) // 4)]) if order else 1.0
     # A larger difference of tokenizers is less probable than that all prompts are cut.
     usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
-    return [pairs[number] for number, ratio in ratios.items() if ratio < CUT * usual]
+    return [pairs[number] for number, (base, candidate) in counts.items() if is_cut(candidate, base, usual)]
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
@@ -121,7 +116,7 @@ def _counts(pair: AnswerPair) -> tuple[float, float] | None:
 
 def _is_short(score: InstanceScore) -> bool:
     expected = score.values.get(_EXPECTED)
-    return expected is not None and score.values[_COUNT] < CUT * expected
+    return expected is not None and is_cut(score.values[_COUNT], expected)
 
 
 def _swap(pair: AnswerPair) -> AnswerPair:

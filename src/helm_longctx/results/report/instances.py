@@ -35,6 +35,8 @@ FLAGS = {
     "request_refused": "refused",
     "request_failed": "failed",
     "prompt_cut": "prompt cut",
+    "prompt_cut_by_server": "prompt cut by the server",
+    "answer_empty": "empty",
     "output_truncated": "output cut",
     "thinking_unfinished": "thinking unfinished",
     "judge_failed": "no verdict",

@@ -13,7 +13,7 @@ from typing import IO, Any
 import orjson
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
-from helm_longctx.failures import Failure, FailureError, is_refusal, label_error
+from helm_longctx.failures import Failure, FailureError, check_reason, label_error
 from helm_longctx.models.apis.batches import (
     Format,
     LostResultsError,
@@ -39,14 +39,6 @@ from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with
 
 MESSAGES = "/v1/messages"
 
-REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
-"""OpenAI's names of Anthropic's stop reasons, because HELM uses OpenAI's. Other reasons stay as they are."""
-
 _EMPTY = ("max_tokens", "model_context_window_exceeded", "stop_sequence")
 """Stop reasons with which an answer can have no block. The API sends no empty block."""
 
@@ -69,8 +61,7 @@ class AnthropicClient(ProviderClient):
         """Return the answer in a reply; see `ProviderClient.parse`."""
         check_error(reply)
         content, reason = reply.get("content"), reply.get("stop_reason")
-        if is_refusal(reason):
-            raise FailureError(Failure.REFUSED, f"stop_reason: {reason}")
+        ending = check_reason(reason)
         if not isinstance(content, list) or not isinstance(reason, str):
             raise FailureError(Failure.MALFORMED, "the server's answer has no content or no stop reason")
         if not all(map(_is_block, content)):
@@ -84,7 +75,7 @@ class AnthropicClient(ProviderClient):
             text=cut_at_stop(text, request.stop_sequences),
             logprob=0,
             tokens=[],
-            finish_reason={"reason": REASONS.get(reason, reason)},
+            finish_reason={"reason": ending},
             thinking=None if thinking is None else Thinking(thinking),
         )
         return with_usage(RequestResult(True, [], [output], False), _usage(reply.get("usage")))

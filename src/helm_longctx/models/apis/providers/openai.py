@@ -17,7 +17,7 @@ from helm.common.cache import CacheConfig
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.failures import Failure, FailureError, failure_of_text, is_refusal, label_error
+from helm_longctx.failures import Failure, FailureError, check_reason, failure_of_text, label_error
 from helm_longctx.models.apis.batches import (
     Format,
     Outcome,
@@ -152,11 +152,14 @@ class OpenAIClient(ProviderClient):
 def _answer(request: Request, choice: Body) -> RequestResult:
     message = choice.get("message") or {}
     reason, text = choice.get("finish_reason"), message.get("content", choice.get("text"))
-    if is_refusal(reason) or message.get("refusal"):
-        raise FailureError(Failure.REFUSED, f"{reason}: {message.get('refusal') or 'the answer was removed'}")
+    if message.get("refusal"):
+        raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
+    if not text and (message.get("tool_calls") or message.get("function_call")):
+        reason = "tool_calls"  # some servers send another reason
+    ending = check_reason(reason)
     # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if text is None and (reason == "length" or reasoning):
+    if text is None and (ending == "length" or reasoning):
         text = ""  # the answer is only reasoning
     if not isinstance(text, str):
         raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
@@ -164,7 +167,7 @@ def _answer(request: Request, choice: Body) -> RequestResult:
         text=cut_at_stop(text, request.stop_sequences),
         logprob=0,
         tokens=[],
-        finish_reason={"reason": reason or "unknown"},
+        finish_reason={"reason": ending},
         thinking=Thinking(reasoning) if isinstance(reasoning, str) else None,
     )
     return RequestResult(True, [], [output], False)
@@ -350,10 +353,12 @@ def read_result(row: Body) -> Reading:
         return None, str(error)
     response = check_type(row["response"], dict)
     status, body = response.get("status_code", 200), response.get("body")
+    # Some servers write the number as a text.
+    status = int(status) if isinstance(status, str) and status.isdecimal() else check_type(status, int)
     if status == 200 and not error:
         return check_type(body, dict), None
     # This is the wording of the package openai, which `failures` classifies by the status.
-    return None, f"Error code: {check_type(status, int)} - {error or body}"
+    return None, f"Error code: {status} - {error or body}"
 
 
 def _file_name(part: Part) -> str:
