@@ -20,6 +20,7 @@ import yaml
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.batches.submission import PROBE
 from helm_longctx.runs.journal import NAME as JOURNAL
+from helm_longctx.tasks.metric_names import MEASURED
 from tests.chaos.chaos import Chaos, ChaosError
 from tests.chaos.processes import Attempt, start
 from tests.judging.deployments import write_judges
@@ -131,7 +132,7 @@ class BatchRun:
         assert self.run
         states = json.loads((self.run / "scenario_state.json").read_bytes())["request_states"]
         rows = json.loads((self.run / "stats.json").read_bytes())
-        delivery = ("request_seconds", "request_cached", "cached_tokens", "cache_write_tokens", "dollars")
+        delivery = (*MEASURED, "request_cached", "cached_tokens", "cached_share", "cache_write_tokens", "dollars")
         texts = [[answer["text"] for answer in state["result"]["completions"]] for state in states]
         return texts, [row for row in rows if row["name"]["name"] not in delivery]
 

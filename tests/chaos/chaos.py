@@ -25,6 +25,7 @@ import yaml
 
 from helm_longctx.runs.journal import NAME, answer_files
 from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.tasks.metric_names import MEASURED
 from tests.chaos.processes import Attempt, start
 from tests.chaos.server import RestartableServer, serve, tag, tags
 from tests.judging.deployments import write_judges
@@ -275,7 +276,7 @@ class Run:
         }
 
 
-DELIVERY = ("request_seconds", "request_cached")
+DELIVERY = (*MEASURED, "request_cached")
 """Statistics of how answers came, which differ although the answers are equal."""
 
 

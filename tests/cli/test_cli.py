@@ -14,7 +14,6 @@ import yaml
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.environment import DOCUMENTATION
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
 from helm_longctx.results.leaderboard.confs import conf_files
@@ -118,12 +117,12 @@ def test_list_of_benchmarks(command: Command) -> None:
     """`list` has a line for each benchmark, selects tasks by name, and suggests the nearest names for an unknown one."""
     assert command("list") == 0
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in command.out.splitlines() if line[:1] == "│"]
+    rows = [row for row in rows if row[0]]  # a long line goes on in the next row
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
-    for name, tasks, lengths, page in rows:
+    for name, tasks, lengths, about in rows:
         assert tasks == str(len(next(each for each in BENCHMARKS if each.name == name).tasks))
         assert lengths.endswith("-16m") == (name in ("any_jsonl", "fresh_text", "graphwalks", "ruler", "ruler2"))
-        # Who installed the package with pip has no folder `docs`, so the address of the page is printed.
-        assert re.fullmatch(rf"{re.escape(DOCUMENTATION)}[a-z0-9-]+/", page)
+        assert len(about.split()) >= 4
     assert command("list", "aa_lcr", "helmet_cite", "nq", "--json") == 0
     entries = ["aa_lcr", "aa_lcr_v1_1", "helmet_rag", *["helmet_cite"] * 4]
     assert [row["entry"] for row in json.loads(command.out)] == entries
@@ -304,14 +303,14 @@ BAD = [
     (["fetch", "helmet_icl:length=8k"], "nothing is downloaded"),
     (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; there is no suite yet"),
     (["serve", "--suite", "none"], "suite='none' is not in"),
-    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is invalid; give a folder name"),
+    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is invalid; give a folder's name"),
     (["reference", "lv_eval", "--suite", ""], "suite='' is invalid"),
     (["export", "--suite", ".."], "suite='..' is invalid"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is invalid; give a file that ends in .png"),
     (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': the folder export/no"),
-    (["schema", "--suite", "empty"], "has no scores; run helm-run"),
+    (["schema", "--suite", "empty"], "has no scores; first use helm-longctx run with it"),
     (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); repeat that run"),
 ]  # fmt: skip
 

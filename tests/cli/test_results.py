@@ -51,8 +51,14 @@ def test_a_used_port(command: Command, suite: Path) -> None:
     [
         ("mien", "suite='mien' is not in benchmark_output/runs; give mine\n"),
         ("zzz", "suite='zzz' is not in benchmark_output/runs; give mine\n"),
-        ("x" * 5000, "…' is invalid; give a folder name of at most 255 bytes\n"),
-        ("a/b", "suite='a/b' is invalid; give a folder name of at most 255 bytes\n"),
+        (
+            "x" * 5000,
+            "…' is invalid; give a folder's name of at most 255 bytes, without '/', line breaks and other control characters\n",
+        ),
+        (
+            "a/b",
+            "suite='a/b' is invalid; give a folder's name of at most 255 bytes, without '/', line breaks and other control characters\n",
+        ),
     ],
 )
 def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:

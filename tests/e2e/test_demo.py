@@ -64,6 +64,8 @@ def test_demo_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     save_model(tmp_path / "weights")
     (tmp_path / "prod_env").mkdir()
     write_deployment(tmp_path / "prod_env", tmp_path / "weights")
+    deployments = tmp_path / "prod_env/model_deployments.yaml"
+    deployments.write_text(deployments.read_text().replace("max_sequence_length: 500", "max_sequence_length: 8000"))
     entries = {"Paths": "graphwalks:task=bfs,length=4k,num_samples=1,num_output_tokens=8"}
     local = {"models": ["local/small"], "packaged": SMOLLM2, "tokens": 3000, "written": 8, "parallelism": 1}
     configure(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.environment import page_address
 from tests.extending.guide import Guide, copy_repository, run_in_copy
 
 GUIDE = Guide("adding-a-benchmark.md")
@@ -76,7 +75,7 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
         f"from tests.benchmarks.mystery.fabricate import *; import pathlib; build_mystery(pathlib.Path({str(data)!r}))",
     )
     listed = run_in_copy(copy, "helm-longctx", "list", COLUMNS="200")
-    assert page_address("mystery") in listed
+    assert "who did it?" in listed
     assert f"{tmp_path}/confs/mystery_8k.conf" in run_in_copy(copy, "helm-longctx", "confs", f"{tmp_path}/confs")
     options = ("--suite", "s", "-m", "9", "-o", f"{tmp_path}/out", "--models-to-run", "longctx/null")
     ours = ("--runner-class-name", "helm_longctx.runner.LongContextRunner")
@@ -91,7 +90,7 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
     )
     summary = run_in_copy(copy, "helm-longctx", "summarize", "--suite", "s", "-o", f"{tmp_path}/out")
     assert "Mystery 4k: scores in %" in summary
-    assert "(n=3)" in summary
+    assert "n=3" in summary
 
 
 def test_the_checks_of_all_benchmarks_check_it(copy: Path, before_and_after: object) -> None:

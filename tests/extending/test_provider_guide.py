@@ -117,7 +117,7 @@ def test_a_model_that_is_gone_is_found(followed: Followed) -> None:
     arguments = ("--url", followed.server.address, "--api", "acme", "--api-key-env", "ACME_KEY")
     done = followed.run("helm-longctx", "models", "add", "acme/huge", "--local-path", "other", *arguments)
     assert done.returncode == 2
-    assert "none of the 2 models of" in done.stderr
+    assert "has 2 models; name one of them" in done.stderr
     assert "models; name one of them, such as large, with --model" in done.stderr
 
 

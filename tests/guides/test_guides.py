@@ -61,7 +61,9 @@ ADDRESSES = re.compile(r"https?://(gateway\.example|localhost:\d+)")
 
 def answer(prompt: str) -> str:
     """Return a verdict for a judge's prompt, and otherwise the answer of the lexical baseline."""
-    return VERDICT if re.search("GRADE|fluency|correctness", prompt) else lexical.answer(prompt)
+    if prompt.startswith("Passage:"):  # about a citation
+        return "1"
+    return VERDICT if re.search('GRADE|Say {"|correctness', prompt) else lexical.answer(prompt)
 
 
 @pytest.fixture(scope="module")

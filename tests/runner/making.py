@@ -32,6 +32,7 @@ from helm.proxy.retry import NonRetriableException
 import helm_longctx.plugin  # noqa: F401  # registers entries and models
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner import LongContextRunner
+from helm_longctx.tasks.metric_names import MEASURED
 
 ENTRY = "helmet_recall:length=8k,num_samples=3,model=longctx/lexical,model_deployment="
 """Twelve requests: three of each of four tasks."""
@@ -170,7 +171,7 @@ def read(run: Path, name: str) -> Any:
 
 def means(run: Path) -> dict[tuple[str, ...], float]:
     """Return every statistic of a run, except those that say how it was made."""
-    apart = ("request_seconds", "request_cached")
+    apart = (*MEASURED, "request_cached")
     rows = [row for row in read(run, "stats") if row["name"]["name"] not in apart]
     return {tuple(map(str, row["name"].values())): row.get("mean") for row in rows}
 

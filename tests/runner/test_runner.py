@@ -29,6 +29,7 @@ from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.tasks.metric_names import MEASURED
 from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 
 PLAIN = ENTRY + "test/plain"
@@ -44,9 +45,7 @@ def one(prompts: list[str]) -> str:
 
 
 def without_times(rows: Any) -> Any:
-    return [
-        {**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] != "request_seconds"]} for row in rows
-    ]
+    return [{**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] not in MEASURED]} for row in rows]
 
 
 @pytest.mark.parametrize("at_most", [1000, 5])

@@ -60,6 +60,10 @@ class SingleFile:
         return root.has(self.path)
 
 
+MOST_NAMES = 40
+"""Number of missing files that an error names."""
+
+
 @dataclass(frozen=True)
 class DataRoot:
     """A folder that holds data.
@@ -114,7 +118,8 @@ class DataRoot:
         return absent
 
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
-        """Return the error for missing files. It names them, the folder, and the command that gets them."""
+        """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
         where = f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)" if self.mirror else f"{self.path}"
-        return InputError(f"{where} lacks {', '.join(absent)}; get it with: {fetch}")
+        more = f" and {len(absent) - MOST_NAMES} more files" if len(absent) > MOST_NAMES else ""
+        return InputError(f"{where} lacks {', '.join(absent[:MOST_NAMES])}{more}; get it with: {fetch}")

@@ -278,7 +278,6 @@ def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, fl
         yield "peak_memory", measures.peak_memory
     if usage is None:
         return
-    yield "cached_share", usage.cached_tokens / usage.input_tokens
     if first:
         yield "prefill_tokens_per_second", (usage.input_tokens - usage.cached_tokens) / first
     # An answer of one token has no second one whose time could be measured.
@@ -290,6 +289,7 @@ def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, fl
 def _usage_values(usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
     """Yield the provider's token counts of an answer, and their cost."""
     values = dict(vars(usage))
+    yield "cached_share", usage.cached_tokens / usage.input_tokens
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
     dollars = prices.dollars(usage) if prices else None

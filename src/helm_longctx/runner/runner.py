@@ -197,6 +197,8 @@ class LongContextRunner(Runner):
 
     logs_scores = True
     """Whether the log ends with the scores of the runs."""
+    makes_runs = True
+    """Whether runs are complete at the end."""
 
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
@@ -228,7 +230,8 @@ class LongContextRunner(Runner):
         if failure:
             failure = RunnerError("; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())]))
         ends = [str(refuse_runs(self._refused, len(run_specs), failure))] if self._refused else []
-        if unjudged := [spec.name for spec in run_specs if self._is_ours(spec) and self._lacks_verdicts(spec)]:
+        unjudged = [spec.name for spec in run_specs if self._is_ours(spec) and self._lacks_verdicts(spec)]
+        if unjudged and self.makes_runs:
             again = f"helm-longctx rejudge --suite {Path(self.runs_path).name} --output-path {self.output_path}"
             ends.append(f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}")
             ends += [str(failure)] if failure and not self._refused else []

@@ -58,11 +58,17 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
 
 
+MOST_FILES = 5
+"""Number of files that an error names."""
+
+
 def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
-    """Return the names of the existing files that a task is loaded from, for errors."""
+    """Return the names of the existing files that a task is loaded from, of many the first ones, for errors."""
     own = [Path(settings.path or "") / name for name in task.own_files]
     files = [root / path for path in task.paths(settings.length) if root.has(path)]
-    return ", ".join(map(str, [*files, *(path for path in own if path.is_file())]))
+    names = list(map(str, [*files, *(path for path in own if path.is_file())]))
+    more = [f"{len(names) - MOST_FILES} more files"] if len(names) > MOST_FILES else []
+    return ", ".join([*names[:MOST_FILES], *more])
 
 
 def _check(task: Task, example: Example, where: str) -> None:

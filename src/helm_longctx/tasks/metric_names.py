@@ -116,14 +116,17 @@ CONDITIONS = {
 }
 """Statistics about a run that are not scores: from name to title, description, and whether lower is better."""
 
+MEASURED = (
+    *("request_seconds", "first_token_seconds", "prefill_tokens_per_second", "decode_tokens_per_second"),
+    "peak_memory",
+)
+"""Statistics that differ each time that the same answers arrive."""
+
 FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""
 
 
-PLAIN_NUMBERS = (
-    *("request_seconds", "first_token_seconds", "prefill_tokens_per_second", "decode_tokens_per_second"),
-    *("peak_memory", "jury_alpha", "cost", "price_date", "num_instances"),
-)
+PLAIN_NUMBERS = (*MEASURED, "jury_alpha", "cost", "price_date", "num_instances")
 """Conditions that are neither shares nor numbers of tokens."""
 
 

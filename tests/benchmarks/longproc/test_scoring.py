@@ -131,11 +131,11 @@ def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A run spec and a score need permission to run programs, while prompts can be read without it."""
+    """A run and a score need permission to run programs, while prompts can be read without it."""
     monkeypatch.delenv(SETTING, raising=False)
     entry = "longproc:task=pseudo_to_code,length=2k"
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
-        construct_run_specs(parse_object_spec(f"{entry},model=longctx/null"))
+        parse_entry(BENCHMARKS, entry).check_machine()
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
         score(entry, tmp_path / "records.jsonl")
     assert parse_entry(BENCHMARKS, entry).tasks[0].headline == ("accuracy",)

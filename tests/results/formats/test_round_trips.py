@@ -20,6 +20,7 @@ from helm_longctx.results.leaderboard.answers import answers
 from helm_longctx.results.leaderboard.export import scores
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.reference import write_reference
+from helm_longctx.tasks.metric_names import MEASURED
 from helm_longctx.tasks.outputs import Output
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.support.outputs import write, write_suite
@@ -217,7 +218,7 @@ def test_an_export_that_is_imported_doubles_nothing(tmp_path: Path) -> None:
 def _scores_of(path: Path) -> list[dict[str, str]]:
     """Return the rows of a table without the statistics of how answers were obtained."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.get("metric") not in ("request_cached", "request_seconds")]
+        rows = [row for row in csv.DictReader(file) if row.get("metric") not in ("request_cached", *MEASURED)]
     return sorted(rows, key=lambda row: str(list(row.values())))
 
 

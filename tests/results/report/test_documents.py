@@ -61,7 +61,7 @@ def test_pdf_needs_a_browser(suite: Path, tmp_path: Path, monkeypatch: pytest.Mo
     [
         (["--to", "x", "--server", "localhost"], "report: server='localhost' is invalid; give an address"),
         ([], "report: to is missing; without --suite, name a folder with --to"),
-        (["--to", "x", "--no-published"], "report has no scores to report; run helm-run with this --suite first"),
+        (["--to", "x", "--no-published"], "report has no scores to report; first use helm-longctx run with it"),
         (["--suite", "nosuch"], "suite='nosuch' is not in benchmark_output/runs"),
     ],
 )

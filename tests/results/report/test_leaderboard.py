@@ -80,7 +80,7 @@ def test_the_first_view_is_about_the_users_models(mixed: Board) -> None:
     assert answer.verdict.startswith("acme/one has the highest score in Recall of your models: ")
     assert "GPT-4o" not in answer.verdict
     # One task of four was run, and of published models only the means of four are known.
-    assert "63 published models have no rank beside yours" in answer.note
+    assert "65 published models have no rank beside yours" in answer.note
     assert {row[0].text for kind, rows in table.bodies if kind == "other" for row in rows} == {"–"}
     assert [(kind, len(rows)) for kind, rows in table.bodies][:2] == [("own", 2), ("floor", 1)]
     assert [row[1].text for row in table.rows[:3]] == ["acme/one", "acme/two", "longctx/null"]

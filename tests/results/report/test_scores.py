@@ -74,7 +74,7 @@ def test_a_suite_without_scores_is_an_error(tmp_path: Path, published: bool) -> 
     """A suite without scores is an error, and does not become a report of published results."""
     suite = tmp_path / "runs" / "empty"
     suite.mkdir(parents=True)
-    with pytest.raises(InputError, match="empty has no scores to report; run helm-run with this --suite first"):
+    with pytest.raises(InputError, match="empty has no scores to report; first use helm-longctx run with it"):
         write_report(suite, BENCHMARKS, tmp_path / "site", "html", published=published, server="")
     assert not (tmp_path / "site").exists()
 

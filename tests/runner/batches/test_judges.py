@@ -129,7 +129,9 @@ def test_the_same_as_the_direct_way(folder: JudgedFolder, server: BatchServer, t
 def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:
     """Missing verdicts are recovered without a call. Until then, the run's files do not change."""
     server.plan = faults.always(Fault.SERVER_ERROR, lambda prompt: "correctness" in prompt)
-    run = folder.make()
+    with pytest.raises(InputError, match="no judge gave a verdict"):
+        folder.make()
+    (run,) = (path.parent for path in tmp_path.glob("benchmark_output/runs/s/*/stats.json"))
     before = files(run)
     sent = direct(server)
     server.plan = faults.none
@@ -151,7 +153,8 @@ def test_changed_files(folder: JudgedFolder, server: BatchServer, tmp_path: Path
     (questions / "rubric.txt").write_text("It is brief.", encoding="utf-8")
     model = "model=longctx/lexical,model_deployment=corp/openai"
     entry = f"any_jsonl:path={questions},metric=rubric,length=8k,count_with=longctx/words,judge=corp/openai,{model}"
-    make_run(tmp_path, entry)
+    with pytest.raises(InputError, match="no judge gave a verdict"):
+        make_run(tmp_path, entry)
     folder.spec = spec_of(entry)
     folder.ask()
     write_questions(tmp_path, {**ROW, "question": "Who received it?"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,7 +160,23 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
         from_dict(Schema, content)
     except (DaciteError, TypeError, AttributeError, KeyError) as error:
         raise InputError(f"{path} is not a schema of HELM: {describe_error(error)}") from error
-    return {"run_groups": [], **content}
+    return {
+        "run_groups": [],
+        **content,
+        "metric_groups": list(map(partial(_restrict_to, content), content.get("metric_groups", ()))),
+    }
+
+
+def _restrict_to(schema: Mapping[str, Any], group: Group) -> Group:
+    """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
+    fields, perturbations = ({each["name"] for each in schema.get(part) or ()} for part in ("metrics", "perturbations"))
+    kept = [
+        each
+        for each in group.get("metrics", ())
+        if (each["name"] in fields or "${" in each["name"])
+        and each.get("perturbation_name") in {None, "${main_perturbation}", *perturbations}
+    ]
+    return {**group, "metrics": kept}
 
 
 def merge_schemas(ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first: bool = False) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class BatchRunner(LongContextRunner):
         InputError: there is a limit on the cost.
     """
 
-    logs_scores = False
+    logs_scores = makes_runs = False
 
     def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
         super().__init__(**runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True))
