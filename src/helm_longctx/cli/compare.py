@@ -62,8 +62,11 @@ def compare(
         _compare_methods(find_gains(boards, models, tokens), json_path)
         return
     table = Table(boards, models, tokens)
+    for line in table.refusals:
+        print(line)
     tables = [table] if pool else [Table([board], models, tokens) for board in table.boards]
     content: dict[str, Any] = {"standings": [], "thresholds": THRESHOLDS, "pairings": [], "differences": []}
+    content["not_compared"] = table.refusals
     for table in tables:
         name = "" if pool else table.boards[0].name
         for key, rows in _show(table, instances, address.rstrip("/")).items():
@@ -103,6 +106,8 @@ def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
         of_model = [gain for gain in gains if gain.model == model]
         print_table(_gains(of_model))
         print_table(_prices(of_model))
+        for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
+            print(line)
     if json_path:
         rows = [{**asdict(each), "costs": _costs(each.costs), "plain": _costs(each.plain)} for each in gains]
         json_path.write_bytes(orjson.dumps({"gains": rows}, option=orjson.OPT_INDENT_2))

@@ -99,6 +99,29 @@ class Board:
         return self.results.get(ScoreKey(model, part, length, context))
 
     @cached_property
+    def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
+        """The scores of each task, for each judge apart."""
+        found: dict[ScoreKey, list[Result]] = defaultdict(list)
+        for each in self.tasks:
+            if each.has_score:
+                found[score_key(each)].append(each)
+        return found
+
+    def shared_scores(
+        self, models: Sequence[str], task: str, length: int | None, context: str = "full"
+    ) -> list[Result]:
+        """Return each model's score of a task, all by the same judge and on the same prompts; none if there are none.
+
+        Of several judges, the one with the most instances counts, and of these the official one.
+        """
+        found: dict[tuple[str, ...], list[Result]] = defaultdict(list)
+        for model in models:
+            for each in self._scores_by_judge.get(ScoreKey(model, task, length, context), ()):
+                found[each.conditions].append(each)
+        whole = [rows for rows in found.values() if len(rows) == len(models)]
+        return max(whole, key=lambda rows: (min(row.interval.n for row in rows), rows[0].is_official), default=[])
+
+    @cached_property
     def models(self) -> list[str]:
         """All models with a score, the user's own first."""
         names = dict.fromkeys(place.model for place in self.scores)
@@ -207,22 +230,25 @@ class Board:
         return max(self.parts_at(length), key=count, default=OVERALL)
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[Result]:
-        """Return the scores of a part that have ranks, the best first: means over the same tasks, without the floors.
+        """Return the scores of a part that have ranks, the best first: of the same tasks and judge, without the floors.
 
         These are all tasks of the part if one of the user's models has them, or if the user has no model. Otherwise
-        they are the tasks that most of the user's models have.
+        they are the tasks that most of the user's models have. The judge is the one of most of the user's models with
+        these tasks, and if several judges have equally many, the official one.
         """
         found = self.competing(length, part)
-        sets = [self.tasks_behind(each) for each in found if not each.is_published] or list(
-            map(self.tasks_behind, found)
-        )
+        own = [each for each in found if not each.is_published] or found
+        sets = list(map(self.tasks_behind, own))
         whole = frozenset(self.tasks_of(part, length))
         # A score of one task with 100 is not above a mean of four tasks with 99.
         ranked = whole if whole in sets else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
-        return [each for each in found if self.tasks_behind(each) == ranked]
+        judged = [each for each, tasks in zip(own, sets, strict=True) if tasks == ranked]
+        judges = [each.judges for each in judged]
+        chosen = max(judged, key=lambda each: (judges.count(each.judges), each.is_official), default=None)
+        return [each for each in found if chosen and (self.tasks_behind(each), each.judges) == (ranked, chosen.judges)]
 
     def unranked(self, length: int | None, part: str = OVERALL) -> list[Result]:
-        """Return the scores of a part without a rank, because they are means over other tasks than those with one."""
+        """Return the scores of a part without a rank: of other tasks than those with one, or by another judge."""
         ranked = {each.model for each in self.ranking(length, part)}
         return [each for each in self.competing(length, part) if each.model not in ranked]
 

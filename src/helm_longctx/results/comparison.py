@@ -136,7 +136,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 
 
 def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
-    """Compare two scores of a part on the tasks that are in both; None if there are none."""
+    """Compare two scores of a part on the tasks that are in both; None if there are none, or if the judges differ."""
     if one.is_published and other.is_published:
         return None
     shared = board.tasks_behind(one) & board.tasks_behind(other)
@@ -145,8 +145,18 @@ def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
     is_own = not (one.is_published or other.is_published)
     if tasks and is_own and (found := _compare_instances(board, one, other, tasks)):
         return found
+    if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
+        return None
     ends = [_mean_over(board, each, tasks) for each in (one, other)]
     return compare_intervals(*ends) if all(ends) else None  # type: ignore[arg-type]
+
+
+def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[str]:
+    """Return the judges of a score over some of its tasks; of all if only its mean is known."""
+    if board.tasks_behind(score) == frozenset(tasks):
+        return score.judges
+    found = [board.score(score.model, task, score.length) for task in tasks]
+    return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
 
 
 def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | None:
@@ -160,32 +170,35 @@ def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | 
 
 
 def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
-    """Test two models on the instances of tasks that both have; None if they share none of a task."""
+    """Test two models on the instances of tasks that both have; None if they share none of a task by one judge."""
     length = one.length
-    found = {task: _pair(*(board.score(each.model, task, length) for each in (one, other))) for task in tasks}
+    scores = {task: board.shared_scores((one.model, other.model), task, length) for task in tasks}
+    if not all(scores.values()):
+        return None
+    found = {task: _pair(*pair) for task, pair in scores.items()}
     # If a task is missing, the weighted mean would be over other tasks than the score.
     if not all(pair[2] for pair in found.values()):
         return None
     weights = task_weights(board, tasks, length, one.part)
-    results = [board.score(each.model, task, length) for each in (one, other) for task in tasks]
+    results = (each for pair in scores.values() for each in pair)
     looks = find_looks(results, sum(len(pair[2]) for pair in found.values()))
     return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()], looks)
 
 
-def find_looks(results: Iterable[Result | None], instances: int) -> Looks:
+def find_looks(results: Iterable[Result], instances: int) -> Looks:
     """Return the looks at the runs of results, of the run that was looked at most often, until now.
 
     Args:
         instances: the number of instances that are compared now.
     """
-    runs = (run for result in results if result for run in result.runs)
+    runs = (run for result in results for run in result.runs)
     looks = max((run.looks for run in runs), key=len, default=())
     return (*looks, instances) if looks and instances > looks[-1] else looks
 
 
-def _pair(one: Result | None, other: Result | None) -> tuple[list[float], list[float], list[str]]:
+def _pair(one: Result, other: Result) -> tuple[list[float], list[float], list[str]]:
     """Return the scores of two results on the same instances, and their groups, sorted so that sums are repeatable."""
-    ours, theirs = (by_instance(result.answers if result else ()) for result in (one, other))
+    ours, theirs = (by_instance(result.answers) for result in (one, other))
     shared = sorted(ours.keys() & theirs.keys())
     means = [[mean_of(answers[key]) for key in shared] for answers in (ours, theirs)]
     return means[0], means[1], [ours[key][0].group for key in shared]
@@ -307,7 +320,11 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cell:
-    """A task at a length, with the answers of all models to the instances that all of them have."""
+    """A task at a length, with the answers of all models to the instances that all of them have.
+
+    Args:
+        results: the result of each model, all by the same judge and on the same prompts.
+    """
 
     board: Board
     entry: str
@@ -331,7 +348,7 @@ class Table:
         length: only this length; None for all.
 
     Raises:
-        InputError: a model is unknown, or the models have no scored instance in common.
+        InputError: a model is unknown, or the models have no scored instance in common that one judge scored.
     """
 
     def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
@@ -346,8 +363,10 @@ class Table:
         self.models = tuple(models)
         self._suite, self._length = boards, length
         cells = [cell for board in boards for cell in _find_cells(board, models) if length in (None, cell.length)]
+        self.refusals = _find_refusals(boards, models, length)
         if not cells:
-            raise InputError(f"compare: {', '.join(models)} have no scored instance in common; run the same tasks")
+            reason = self.refusals[0] if self.refusals else "run the same tasks"
+            raise InputError(f"compare: {', '.join(models)} have no scored instance in common; {reason}")
         weights = _weigh(cells)
         self.boards = list(dict.fromkeys(cell.board for cell in cells))
         rows = [(cell, weights[place], name) for place, cell in enumerate(cells) for name in cell.instances]
@@ -418,8 +437,8 @@ class Table:
     def _score(self, model: str, length: str) -> float:
         """Return a model's score at a length over all instances that it answered, as the report has it."""
         cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
-        scores = [(cell.board.score(model, cell.task, cell.length, cell.context), weight) for cell, weight in cells]
-        return sum(weight * score.interval.mean for score, weight in scores if score)
+        place = self.models.index(model)
+        return sum(weight * cell.results[place].interval.mean for cell, weight in cells)
 
     def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn.
@@ -505,14 +524,37 @@ def _find_cells(board: Board, models: Sequence[str]) -> list[_Cell]:
     places = dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers)
     cells = []
     for task, length, context in places:
-        found = [board.score(model, task, length, context) for model in models]
-        answers = [by_instance(result.answers if result else ()) for result in found]
-        shared = [name for name in answers[0] if all(name in each for each in answers)]
-        if shared and found[0]:
+        found = board.shared_scores(models, task, length, context)
+        answers = [by_instance(result.answers) for result in found]
+        shared = [name for name in answers[0] if all(name in each for each in answers)] if answers else []
+        if shared:
             rows = {model: {name: each[name] for name in shared} for model, each in zip(models, answers, strict=True)}
             entry = " ".join(filter(None, (found[0].entry, board.folder)))
-            cells.append(_Cell(board, entry, task, length, context, rows, [each for each in found if each]))
+            cells.append(_Cell(board, entry, task, length, context, rows, found))
     return cells
+
+
+def _find_refusals(boards: Iterable[Board], models: Sequence[str], length: int | None) -> list[str]:
+    """Return a line for each reason why tasks that all models have are not compared: other judges or other prompts."""
+    tasks: dict[str, dict[str, None]] = defaultdict(dict)
+    for board in boards:
+        for place in dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers):
+            found = [each for model in models if (each := board.score(model, *place))]
+            if length in (None, place[1]) and len(found) == len(models) and not board.shared_scores(models, *place):
+                tasks[_describe_conditions(found)][place[0]] = None
+    return [f"{', '.join(names)} cannot be compared: {reason}" for reason, names in tasks.items()]
+
+
+def _describe_conditions(results: Sequence[Result]) -> str:
+    """Say how results were judged and asked, and how they can be made comparable."""
+    has_judges = len({each.judges for each in results}) > 1
+    texts = []
+    for each in results:
+        others = [text for text in each.conditions if not text.startswith("judge=")]
+        judges = [f"is judged by {' and '.join(sorted(each.judges))}"] if has_judges else []
+        texts.append(f"{show_model(each.model)} {', '.join([*judges, *others]) or 'has the default prompts'}")
+    advice = "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
+    return f"{'; '.join(texts)}; {advice if has_judges else 'run the same arguments for all'}"
 
 
 def _weigh(cells: Sequence[_Cell]) -> list[float]:

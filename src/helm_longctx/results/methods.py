@@ -58,6 +58,7 @@ class Gain:
         comparison: the score with the method minus the score with plain prompts.
         adjusted: the p-value that is adjusted by Holm's method over the model's methods.
         costs, plain: of the method, and of plain prompts.
+        not_compared: why other tasks of both are not compared; see `Table.refusals`.
     """
 
     model: str
@@ -66,6 +67,7 @@ class Gain:
     adjusted: float
     costs: Costs
     plain: Costs
+    not_compared: tuple[str, ...]
 
 
 def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int | None = None) -> list[Gain]:
@@ -105,11 +107,12 @@ def _find_runs(boards: Iterable[Board]) -> dict[str, dict[str, str]]:
 
 def _compare(boards: Sequence[Board], model: str, names: Mapping[str, str], length: int | None) -> list[Gain]:
     methods = [method for method in names if method != PLAIN]
-    found = [_compare_with_plain(Table(boards, (names[method], names[PLAIN]), length)) for method in methods]
+    tables = [Table(boards, (names[method], names[PLAIN]), length) for method in methods]
+    found = [_compare_with_plain(table) for table in tables]
     adjusted = holm([comparison.p_value for comparison, *_ in found])
     return [
-        Gain(model, method, comparison, p_value, costs, plain)
-        for method, p_value, (comparison, costs, plain) in zip(methods, adjusted, found, strict=True)
+        Gain(model, method, comparison, p_value, costs, plain, tuple(table.refusals))
+        for method, p_value, (comparison, costs, plain), table in zip(methods, adjusted, found, tables, strict=True)
     ]
 
 

@@ -20,11 +20,12 @@ from helm_longctx.results.statistics.pooling import Pooling, pool
 
 
 class Cell(NamedTuple):
-    """A task at a length."""
+    """A task at a length, with the judge and the arguments of the prompts."""
 
     board: str
     task: str
     length: int | None
+    conditions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
         pool({model: table[model] for model in models}, groups),
         {model: fmean(each.interval.mean for each in results[model].values()) for model in models},
         {model: len(results[model]) for model in models},
-        len({cell for model in models for cell in results[model]}),
+        len({cell[:3] for model in models for cell in results[model]}),
         int(shared.sum()),
         tuple(model for model in table if model not in models),
     )
@@ -83,7 +84,7 @@ def _collect_results(boards: Iterable[Board]) -> dict[str, dict[Cell, Result]]:
     for board in boards:
         for place, result in board.scores.items():
             if result.answers and place.context == "full" and not board.is_floor(place.model):
-                found[place.model][Cell(board.name, result.task, place.length)] = result
+                found[place.model][Cell(board.name, result.task, place.length, result.conditions)] = result
     return found
 
 

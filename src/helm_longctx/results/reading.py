@@ -29,6 +29,7 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.results.task_statistics import Statistic, task_statistics, without_ends
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
+from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark, Published
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
@@ -37,6 +38,8 @@ from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models."""
+
+_DEFAULTS = vars(Settings(None))
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,16 @@ class Result:
     def is_official(self) -> bool:
         """Whether the official judge judged, or no judge decides."""
         return all(caveat.kind != "judge" for caveat in self.caveats)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What two results of a task must share, so that their answers can be compared: the judge and the prompts.
+
+        Arguments with their default value are left out.
+        """
+        given = self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
+        own = [name for name in OF_PROMPTS if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])]
+        return (*(f"judge={judge}" for judge in sorted(self.judges)), *(f"{name}={given[name]}" for name in own))
 
     @property
     def error(self) -> float:

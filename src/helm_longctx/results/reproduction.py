@@ -22,12 +22,13 @@ from helm_longctx.results.statistics.intervals import (
 )
 from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.protocols import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
-_OF_QUESTIONS = ("seed", "depth", "shots", "labels", "protocol")
+_OF_QUESTIONS = (*OF_PROMPTS, "depth")
 """Arguments of run entries that select the questions or their prompts, in addition to task and length."""
 
 _DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")

@@ -34,6 +34,9 @@ ARGUMENTS = (
 )
 """Arguments of run entries except the one that names a task, in the order of a run's name."""
 
+OF_PROMPTS = ("seed", "shots", "labels", "protocol")
+"""Arguments that change the question or the prompt of an instance, but not its name."""
+
 # Official codes seed NumPy's legacy generator, which refuses larger seeds.
 LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000

@@ -140,6 +140,8 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     if not any(pair.difference is not None for pair in pairs):
         raise InputError(f"gate: no request has a scored answer of both; the runs are in {folder.output_path / 'runs'}")
     table = Table(boards, [BASE, CANDIDATE])
+    if table.refusals:
+        raise InputError(f"gate: {table.refusals[0]}")
     by_length, by_order = agreements(pairs)
     return Gate(
         question,

@@ -28,7 +28,7 @@ from helm_longctx.results.report.plots import interval_plot
 from helm_longctx.results.statistics.ranking import Rank
 
 UNRANKED = "unranked"
-"""The tag of the user's models whose score is a mean over other tasks than the ranked ones."""
+"""The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
 
 WIDEST = (
     "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
@@ -123,12 +123,17 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
             pair, there = differences.get((each.model, best.model)), board.tasks_behind(each)
             tasks = ", ".join(board.titles[task] for task in board.tasks_of(each.part, each.length) if task in there)
             verdict = f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}" if pair else ""
-            texts.append(
-                f"{show_model(each.model)} has no rank, because its mean is over other tasks ({tasks}){verdict}."
+            is_other_judge = there == board.tasks_behind(best)
+            reason = (
+                f"it is judged by {' and '.join(sorted(each.judges))}"
+                if is_other_judge
+                else f"its mean is over other tasks ({tasks})"
             )
+            texts.append(f"{show_model(each.model)} has no rank, because {reason}{verdict}.")
     if published := len(others) - len(texts):
         texts.append(
-            f"{published} published models have no rank beside yours, because their means are over other tasks."
+            f"{published} published models have no rank beside yours, because their means are over other tasks or by"
+            " another judge."
         )
     return " ".join(texts)
 
@@ -179,7 +184,9 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
 
 def _rank(rank: Rank | None, model: Cell) -> Cell:
     if rank is None:
-        return rank_cell(None, "a mean over other tasks than the ranked scores" if model.tag == UNRANKED else "no rank")
+        return rank_cell(
+            None, "of other tasks, or by another judge, than the ranked scores" if model.tag == UNRANKED else "no rank"
+        )
     # Published models are not compared with each other, so it is not known which ranks are open.
     return rank_cell(rank) if model.tag == "own" else Cell(f"{rank.rank:g}", rank.rank)
 
