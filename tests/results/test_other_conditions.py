@@ -13,6 +13,9 @@ from helm_longctx.cli.main import main
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.comparison import Table, find_differences
+from helm_longctx.results.gates.folder import BASE, CANDIDATE, GateFolder
+from helm_longctx.results.gates.gate import Question, read_gate
+from helm_longctx.results.methods import find_gains
 from helm_longctx.results.pooling import pool_boards
 from helm_longctx.results.report.document import Answer
 from helm_longctx.results.report.leaderboard import leaderboard_sections
@@ -125,3 +128,23 @@ def test_a_default_that_an_entry_names_is_no_other_condition(tmp_path: Path) -> 
     entry = "helmet_recall:task=json_kv,length=8k"
     boards = read_boards(tmp_path, {"a/one": f"{entry},seed=42", "a/two": entry})
     assert Table(boards, ["a/one", "a/two"]).refusals == []
+
+
+def test_a_method_is_compared_with_plain_prompts_by_one_judge(tmp_path: Path) -> None:
+    """`compare --methods` leaves out a task that another judge scored with the method, and says so."""
+    runs = {"a/one": f"{LONGQA} {by('longctx/lexical')},method=retrieve"}
+    (gain,) = find_gains(read_boards(tmp_path, runs))
+    (line,) = gain.not_compared
+    assert line.startswith("narrativeqa cannot be compared: a/one (method=retrieve")
+    assert 0 < gain.costs.questions <= 80
+
+
+def test_a_gate_does_not_compare_judges(tmp_path: Path) -> None:
+    """A gate whose arms were scored by different judges, such as after `rejudge`, ends in a line with the judges."""
+    folder, names = GateFolder(tmp_path, "g"), []
+    for arm, entry in ((BASE, LONGQA), (CANDIDATE, by("longctx/lexical"))):
+        names.append(write_run(folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, "").name)
+    folder.write_first_half(names[0], [])
+    question = Question("a/one", "a/one", 0.05, 0.8, [(names[0], names[1])])
+    with pytest.raises(InputError, match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o"):
+        read_gate(folder, question, BENCHMARKS)
