@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from helm_longctx.results.report.pictures import write_picture
+from helm_longctx.documents.pictures import write_picture
 from helm_longctx.tasks.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent

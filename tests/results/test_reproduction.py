@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.results.reproduction import Measurement, find_rows, judge_agreement, published_interval
+from helm_longctx.apps.reproduction.reproduction import Measurement, find_rows, judge_agreement, published_interval
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.tasks.protocols import Protocol, PublicationSource, Reported

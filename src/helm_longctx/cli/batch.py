@@ -21,10 +21,10 @@ from helm_longctx.cli.shared import (
     Suite,
     fill_registries,
     make_specs,
-    print_table,
 )
+from helm_longctx.documents.terminal import print_grid
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.suite import suite_folder
 
 if TYPE_CHECKING:
     from helm_longctx.runner.batches.collection import Batches
@@ -212,4 +212,4 @@ def _print_states(batches: Batches) -> None:
                 counts = str(len(part.requests)), str(state.done)
                 table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
     finally:
-        print_table(table)
+        print_grid(table)

@@ -23,15 +23,16 @@ from rich.table import Table
 
 from helm_longctx.cli.demo_questions import write_questions
 from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, find_width, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
+from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.documents.terminal import find_width, print_grid
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, percent, range_text, read_suite
-from helm_longctx.results.comparability import MARK
-from helm_longctx.results.leaderboard.printing import score_tables
-from helm_longctx.results.leaderboard.suite import report_path, suite_path
+from helm_longctx.results.boards import Board, read_suite
+from helm_longctx.results.printing import score_tables
+from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.tasks.entry import Entry, check_entry, parse_entry, split_entry
@@ -176,12 +177,12 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
-    print_table(_score_table(config["models"][0], config["entries"], boards))
+    print_grid(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
+    print_grid(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     if local:
-        print_table(_score_table(local["models"][0], local["entries"], boards))
+        print_grid(_score_table(local["models"][0], local["entries"], boards))
         print(_describe_speed(folder, local["models"][0]))
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")

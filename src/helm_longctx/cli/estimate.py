@@ -13,15 +13,8 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import (
-    JsonPath,
-    LocalPath,
-    Models,
-    OutputPath,
-    check_folder,
-    make_specs,
-    print_table,
-)
+from helm_longctx.cli.shared import JsonPath, LocalPath, Models, OutputPath, check_folder, make_specs
+from helm_longctx.documents.terminal import print_grid
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import length_label
 
@@ -115,7 +108,7 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         advice: how the command takes prices that are not known.
     """
     for deployment in dict.fromkeys(each.deployment for each in estimates):
-        print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
+        print_grid(_table(deployment, [each for each in estimates if each.deployment == deployment]))
     for line in _notes(estimates, advice):
         print(line)
 
@@ -127,7 +120,7 @@ def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect:
         detect: the wanted difference in points; None if there is none.
     """
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
-        print_table(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
+        print_grid(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
     sources = ", ".join(sorted({plan.source for plan in plans}))
     print(f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}.")
 

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table, without_helms_log
+from helm_longctx.cli.shared import READY, LocalPath, fill_registries, without_helms_log
 from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.documents.terminal import print_grid
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.provider import client_provider, providers
 from helm_longctx.models.endpoints.files import LISTS, add_entries, find_entries
@@ -73,7 +74,7 @@ def models(
         table.add_row(name, about, "", "any")
     for row in list_deployments(folder):
         table.add_row(*row)
-    print_table(table)
+    print_grid(table)
     print(f"helm-longctx run … --local-path {folder}")
 
 

@@ -11,11 +11,12 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.shared import OutputPath, print_table
+from helm_longctx.cli.confs import conf_files
+from helm_longctx.cli.shared import OutputPath
 from helm_longctx.data.root import DataRoot
+from helm_longctx.documents.terminal import print_grid
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
-from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.data_cards import DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label, parse_length
@@ -111,7 +112,7 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    print_table(table)
+    print_grid(table)
 
 
 def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:

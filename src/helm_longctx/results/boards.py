@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
-from helm_longctx.redaction.invisible import is_invisible
 from helm_longctx.results.means import (
     OVERALL,
     category_results,
@@ -377,32 +376,3 @@ def label(length: int | None) -> str:
 def show_model(model: str) -> str:
     """Return a model's name for readers, which pages and plots can show."""
     return one_line(model.removeprefix(PUBLISHED))
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
-    seen = "".join(" " if is_invisible(character) else character for character in text)
-    return " ".join(seen.split())
-
-
-def percent(value: float) -> str:
-    """Return a score in percent with one decimal, as people read it."""
-    return f"{100 * value:.1f}"
-
-
-def signed_percent(value: float) -> str:
-    """Return a difference of scores in points with one decimal and its sign, which is `+` if it is rounded to 0."""
-    return f"{round(100 * value, 1) + 0.0:+.1f}"
-
-
-def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
-    """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`; empty if its ends are not known.
-
-    Args:
-        show: returns the text of an end.
-    """
-    if math.isnan(high - low):
-        return ""
-    ends = show(low), show(high)
-    # A dash before or after a sign would look like another minus.
-    return (" to " if any(end.startswith(("+", "-", "−")) for end in ends) else "–").join(ends)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from helm.benchmark.model_metadata_registry import MODEL_NAME_TO_MODEL_METADATA, ModelMetadata
 
+from helm_longctx.apps.exchange.tables import wide_tables
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.comparison import Table
-from helm_longctx.results.formats.tables import wide_tables
-from helm_longctx.results.leaderboard.printing import leaderboard_rows
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
+from helm_longctx.results.printing import leaderboard_rows
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
 
