@@ -108,14 +108,14 @@ def find_apps() -> tuple[App, ...]:
     return (*find_own_apps(), *load_plugins(GROUP, "the analysis", _check))
 
 
-def _check(record: Any) -> App:
+def _check(record: App) -> App:
     from helm_longctx.tasks.plugins import check_fields
 
     check_fields(record, App)
-    for each in (*record.commands, *record.pages):
-        if not callable(load(each.where)):
-            raise InputError(f"{each.where} is not a function")
-    return record  # type: ignore[no-any-return]
+    for where in (*(each.where for each in record.commands), *(each.where for each in record.pages)):
+        if not callable(load(where)):
+            raise InputError(f"{where} is not a function")
+    return record
 
 
 def load(where: str) -> Callable[..., Any]:

@@ -24,9 +24,17 @@ _TEX = {
 class Bounded(Protocol):
     """A number with the ends of its interval, which are NaN if they are not known."""
 
-    mean: float
-    low: float
-    high: float
+    @property
+    def mean(self) -> float:
+        """The number."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
 
 
 def percent(value: float) -> str:

@@ -106,7 +106,7 @@ def _columns_of(
                 list(map(score_text, scores)),
             )
         if any(right):
-            yield f"{title} without\nknown errors, {_count(right)}", list(map(interval_text, right))
+            yield f"{title} without\nknown errors, {_count(right)}", [interval_text(each) for each in right]
 
 
 def _count(intervals: Iterable[Interval | None]) -> str:
