@@ -45,12 +45,14 @@ class Column:
         note: explanation of the column, which is a tooltip on pages.
         is_number: whether the column is aligned to the right and sorted from large to small.
         is_ranked: whether the rows are sorted by this column at first, which pages show.
+        folds: whether a terminal may break its texts inside of words. Names of models stay whole.
     """
 
     title: str
     note: str = ""
     is_number: bool = True
     is_ranked: bool = False
+    folds: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def text_table(
     Args:
         right: the columns that are aligned to the right.
     """
-    heads = [Column(name, is_number=name in right) for name in columns]
+    heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
     return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
 
 
