@@ -20,8 +20,8 @@ from helm_longctx.results.reproduction import (
     published_interval,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocol, find_protocols
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
 _MOST_ROWS = 10
 """Number of published numbers beside own ones, the highest. Those of the same model are always there."""

@@ -9,7 +9,8 @@ from helm_longctx.results.boards import Board, percent, range_text, show_model
 from helm_longctx.results.comparability import MARK
 from helm_longctx.results.report.document import Cell, Column, Section, Table
 from helm_longctx.results.reproduction import Measurement, measure, published_interval
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocols
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import find_protocols
 
 ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
