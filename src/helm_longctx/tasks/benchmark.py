@@ -155,7 +155,7 @@ class Benchmark:
         overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
-        data: the terms of the data, by the address of the publisher's page (`data/origins.py`).
+        data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
         leads: whether pages and tables show the benchmark before others.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.environment import EXTRAS
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.arguments import ARGUMENTS

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.lengths import LARGEST, Axis

@@ -14,9 +14,9 @@ from typing import Any
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, REPOSITORY, SQUAD, WORDS
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
