@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from helm_longctx.apps.reproduction.reproduction import Measurement, find_rows, judge_agreement, published_interval
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.lengths import area_over_lengths
-from helm_longctx.tasks.protocols import Protocol, PublicationSource, Reported
+from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
 PROTOCOL = Protocol("p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100)

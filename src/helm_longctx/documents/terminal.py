@@ -53,8 +53,8 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
     while True:
         # The borders are a character, and a column's padding and right border are three.
         room, taken = width - 4 - _least_width(*first), 0
-        for column in rest:
-            room -= 3 + _least_width(*column)
+        for column, cells in rest:
+            room -= 3 + _least_width(column, cells)
             taken += room >= 0 or not taken
         grid = Grid(title=table.title, title_justify="left")
         for column, _ in (first, *rest[:taken]):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from statistics import fmean
 from typing import Any
 
@@ -20,7 +22,6 @@ from helm.benchmark.metrics.statistic import Stat, merge_stat
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.helm.jury import jury_stats
 from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
@@ -32,6 +33,8 @@ from helm_longctx.models.apis.usage import (
     thinking_unfinished,
     usage_of,
 )
+from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import BY_JUDGE
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.prompt_cuts import find_cut
@@ -43,6 +46,9 @@ FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "reque
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
+
+GRADES = "judge_score"
+"""The score whose values are grades (the correctness of a fluent answer, 0 to 3). An F1 has no grades."""
 
 
 class LongContextMetric(Metric):
@@ -94,19 +100,16 @@ class LongContextMetric(Metric):
         total: dict[MetricName, Stat] = {}
         for of_trial in trials.values():
             worst = [*_worst_cases(of_trial.values())]
-            self._add_derived(of_trial)
+            contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
+            for name, stat in of_trial.items():
+                contexts[MetricContext.from_metric_name(name)][name] = stat
+            for context, of_context in contexts.items():
+                for stat in self.derive_stats(of_context):
+                    merge_stat(of_trial, add_context(stat, context))
             of_trial |= {stat.name: stat for stat in worst}
             for stat in of_trial.values():
                 merge_stat(total, stat.take_mean())
         return MetricResult([*total.values()], rows)
-
-    def _add_derived(self, stats: dict[MetricName, Stat]) -> None:
-        contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
-        for name, stat in stats.items():
-            contexts[MetricContext.from_metric_name(name)][name] = stat
-        for context, of_context in contexts.items():
-            for stat in self.derive_stats(of_context):
-                merge_stat(stats, add_context(stat, context))
 
     def evaluate_generation(
         self,
@@ -224,21 +227,18 @@ class LongContextMetric(Metric):
         best: dict[MetricName, dict[str, float]] = defaultdict(dict)
         for row in rows:
             for stat in row.stats:
-                if stat.mean is not None and self._is_success(stat.name):
-                    of_question = best[stat.name]
+                name = stat.name
+                if stat.mean is None or not name.sub_split or name.perturbation:
+                    continue
+                is_headline = self.benchmark.task(name.sub_split).headline == (name.name,)
+                if is_headline and self.benchmark.metric(name.name).success:
+                    of_question = best[name]
                     of_question[row.instance_id] = max(stat.mean, of_question.get(row.instance_id, 0.0))
         for name, by_question in best.items():
             stat = Stat(replace(name, name=pass_at(repeats)))
             for value in by_question.values():
                 stat.add(value)
             yield stat
-
-    def _is_success(self, name: MetricName) -> bool:
-        """Whether a statistic is the headline of its task, and 0 or 1 for each answer."""
-        if not name.sub_split or name.perturbation:
-            return False
-        headline = self.benchmark.task(name.sub_split).headline
-        return headline == (name.name,) and self.benchmark.metric(name.name).success
 
 
 @cache
@@ -311,3 +311,38 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
         "prediction": remove_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],
     }
+
+
+def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
+    """Return `jury_alpha` for each task with several judges, and `jury_kappa:a|b` for each pair if they give grades.
+
+    A statistic that is not defined, such as the agreement of judges who give all answers the same score, is absent.
+    """
+    found = []
+    for (headline, name), by_judge in _judge_scores(rows).items():
+        instances = sorted({instance for scores in by_judge.values() for instance in scores})
+        ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
+        has_grades = headline == GRADES
+        values = {"jury_alpha": krippendorff_alpha(list(ratings.values()), "ordinal" if has_grades else "interval")}
+        for one, other in combinations(ratings, 2) if has_grades else ():
+            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(ratings[one], ratings[other], "quadratic")
+        found += [
+            Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
+            for metric, value in values.items()
+            if not math.isnan(value)
+        ]
+    return found
+
+
+def _judge_scores(rows: Iterable[PerInstanceStats]) -> dict[tuple[str, MetricName], dict[str, dict[str, float]]]:
+    """Return each judge's scores by instance, for each headline metric and place (split and sub-split)."""
+    scores: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = {}
+    for row in rows:
+        for stat in row.stats:
+            headline, by, judge = stat.name.name.partition(BY_JUDGE)
+            # HELM also has statistics without a value, whose mean is None.
+            if by and stat.mean is not None:
+                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
+                by_judge = scores.setdefault((headline, place), defaultdict(dict))
+                by_judge[judge][row.instance_id] = stat.mean
+    return scores

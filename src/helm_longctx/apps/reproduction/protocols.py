@@ -19,8 +19,8 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocol, find_protocols
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
 _MOST_ROWS = 10
 """Number of published numbers beside own ones, the highest. Those of the same model are always there."""

@@ -25,7 +25,7 @@ from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, parse_entry
-from helm_longctx.tasks.protocols import NO_REASONING, Protocol, Reported
+from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 _OF_QUESTIONS = (*OF_PROMPTS, "depth")

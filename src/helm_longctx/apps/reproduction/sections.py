@@ -9,7 +9,8 @@ from helm_longctx.apps.reproduction.reproduction import Measurement, measure, pu
 from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocols
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import find_protocols
 
 ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"

@@ -20,7 +20,7 @@ from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, score, scor
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 

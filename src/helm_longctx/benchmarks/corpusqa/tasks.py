@@ -17,7 +17,7 @@ from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, rea
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.lengths import LARGEST, Axis, parse_length
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 

@@ -15,7 +15,7 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import LARGEST, Axis
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 

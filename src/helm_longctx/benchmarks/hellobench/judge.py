@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.hellobench.prompts import SYSTEM
 from helm_longctx.benchmarks.hellobench.scoring import JUDGE, judge_prompt, score_reply
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.availability import find_official_judge

@@ -11,7 +11,7 @@ from functools import partial
 
 from helm_longctx.benchmarks.hellobench import scoring
 from helm_longctx.benchmarks.hellobench.data import COMMIT, FILES, LENGTHS, REPOSITORY, WEIGHTS, WEIGHTS_SHAPE, load
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT

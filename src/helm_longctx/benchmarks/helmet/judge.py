@@ -18,7 +18,7 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator

@@ -9,9 +9,9 @@ from statistics import fmean
 
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.benchmark import Category, Published
+from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.models import ModelProperties, read_models
+from helm_longctx.tasks.publications import ModelProperties, Published, read_models
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"

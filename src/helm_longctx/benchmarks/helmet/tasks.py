@@ -8,7 +8,7 @@ from helm_longctx.benchmarks.helmet.categories import cite, icl, longqa, passage
 from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_models, published_results
 from helm_longctx.tasks.benchmark import Benchmark, Terms
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 
 _AVERAGED = (

@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Example, Reasoning, Task, Variant
 from helm_longctx.tasks.template import Template

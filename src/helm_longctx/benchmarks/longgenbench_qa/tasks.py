@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helm_longctx.benchmarks.longgenbench_qa import data, scoring
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.task import Loader, Record, Scores, Task
 from helm_longctx.tasks.template import NO_TEMPLATE

@@ -10,7 +10,7 @@ from helm_longctx.data.hub import HubZip
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Protocol, Task, Variant
 from helm_longctx.tasks.template import Template

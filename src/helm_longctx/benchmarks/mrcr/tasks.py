@@ -16,7 +16,7 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import Axis
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Example, Task
 from helm_longctx.tasks.template import NO_TEMPLATE

@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.oneruler import generate, scoring
 from helm_longctx.benchmarks.oneruler.baselines import find_numbers, find_words
 from helm_longctx.benchmarks.oneruler.data import COMMIT, LANGUAGES, NOUNS, REPOSITORY, Language, Material
 from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
