@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.aa_lcr.data import (
     load_1_1,
 )
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
-from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, score, score_1_1
+from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, JUDGEMENT, JUDGEMENT_1_1, score, score_1_1
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -39,6 +39,7 @@ _QUESTIONS = Task(
     sources=lambda length: (SOURCE,),
     chat=True,
     official_judge=JUDGE,
+    judgement=JUDGEMENT,
     cut="nothing",
     record_shapes=REPLIES,
     repeats=REPEATS,
@@ -54,6 +55,7 @@ _QUESTIONS_1_1 = replace(
     score=score_1_1,
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
     official_judge=JUDGE_1_1,
+    judgement=JUDGEMENT_1_1,
 )
 
 AA_LCR = read_benchmark(

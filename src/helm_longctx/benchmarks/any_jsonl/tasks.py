@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
-from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
+from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGEMENT, score, score_judged
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category, Metric
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -49,6 +49,7 @@ def _task(name: str, title: str, headline: Metric, judged: bool = False) -> Task
         chat=True,
         arguments=("path", "count_with"),
         official_judge=JUDGE if judged else None,
+        judgement=JUDGEMENT if judged else None,
         record_shapes={**REPLIES, "rubric": TEXT} if judged else {},
         baseline=Baseline("label_or_span", "I do not know."),
     )

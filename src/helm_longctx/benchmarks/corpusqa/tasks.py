@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.corpusqa.data import QUESTION, load, source_of
-from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, score
+from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, JUDGEMENT, score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -68,6 +68,7 @@ def _task(name: str) -> Task:
         sources=lambda length: (source_of(length),),
         chat=True,
         official_judge=JUDGE,
+        judgement=JUDGEMENT,
         cut="nothing",
         record_shapes=REPLIES,
         baseline=Baseline(answer_line, "The answer is: []"),

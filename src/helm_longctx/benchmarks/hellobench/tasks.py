@@ -57,6 +57,7 @@ def _task(name: str, title: str, samples: int) -> Task:
         chat=True,
         variants={"paper": Variant(temperature=0.8)},
         official_judge=scoring.JUDGE,
+        judgement=scoring.JUDGEMENT,
         judge_sources={"sentences": SENTENCE_MODEL},
         cut="nothing",
         record_shapes={"checklists": TEXTS, "weights": WEIGHTS_SHAPE, **REPLIES},

@@ -38,6 +38,7 @@ TEXTS = Task(
     sources=lambda length: (FILES[length],) if length in FILES else (),
     variants={"paper": Variant(stop=(scoring.STOP,), temperature=0.95)},
     official_judge=scoring.JUDGE,
+    judgement=scoring.JUDGEMENT,
     cut="nothing",
     record_shapes={**REPLIES, **RECORD_SHAPES},
     baseline=Baseline(write_headings, "The end."),

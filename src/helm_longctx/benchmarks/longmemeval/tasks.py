@@ -71,6 +71,7 @@ def _task(name: str, category: str) -> Task:
         sources=lambda length: (find_source(name),),
         chat=True,
         official_judge=scoring.JUDGE,
+        judgement=scoring.JUDGEMENT,
         cut="context",
         record_shapes=_SHAPES,
         baseline=Baseline("span", "You did not mention this."),
