@@ -5,8 +5,6 @@ budget), and for version 1.1 the card of the hub data set
 ArtificialAnalysis/AA-LCR at 9a77ef5. A record has the reply of a judge in `judge`, or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

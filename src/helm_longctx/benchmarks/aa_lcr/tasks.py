@@ -1,7 +1,5 @@
 """AA-LCR's task, in versions 1.0 and 1.1."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from helm_longctx.benchmarks.aa_lcr.data import (

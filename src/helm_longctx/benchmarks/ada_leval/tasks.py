@@ -3,8 +3,6 @@
 Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise, permutations

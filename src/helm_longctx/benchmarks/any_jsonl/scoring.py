@@ -1,7 +1,5 @@
 """Scores answers by simple metrics, and reads a judge's grade. The best reference counts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

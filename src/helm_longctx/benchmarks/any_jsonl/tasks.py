@@ -1,7 +1,5 @@
 """The tasks of `any_jsonl`: the same questions, scored by one metric or another."""
 
-from __future__ import annotations
-
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGEMENT, score, score_judged

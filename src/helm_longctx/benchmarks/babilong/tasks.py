@@ -3,8 +3,6 @@
 Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts

@@ -4,8 +4,6 @@ Source: Tongyi-Zhiwen/CorpusQA at f5b5764, src/eval.py (`extract_answer`, `evalu
 judge in `judge`, or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Any

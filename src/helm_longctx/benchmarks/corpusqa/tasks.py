@@ -4,8 +4,6 @@ Source: Tongyi-Zhiwen/CorpusQA at f5b5764, src/infer.py (temperature), src/eval.
 (Tables 2 and 3: lengths, numbers of questions).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

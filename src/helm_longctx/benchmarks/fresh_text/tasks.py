@@ -1,7 +1,5 @@
 """The tasks of fresh text: recall of codes, recall without shared words, multi-hop graph, counting and conversation."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.fresh_text.data import loader

@@ -4,8 +4,6 @@ Source of the names and of what a row has: the card of the hub data set openai/g
 rows is lm-evaluation-harness's, since the card names none.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub

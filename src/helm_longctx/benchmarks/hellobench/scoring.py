@@ -5,8 +5,6 @@ Source: Quehry/HelloBench at d403282, llm_judge.py (`gpt4o_ckwise_evaluation`) a
 judge in `judge` or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial

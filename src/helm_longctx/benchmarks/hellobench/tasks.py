@@ -3,8 +3,6 @@
 Source: Quehry/HelloBench at d403282, run.py and README.md (temperature, output budgets).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What HELMET's authors published: the repository at the commit that we follow, the data release and the results."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The benchmark HELMET. The tasks are in `categories`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet.categories import cite, icl, longqa, passages, recall, summ

@@ -3,8 +3,6 @@
 Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py, src/eval_yarn_mistral.py and src/eval_utils.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple

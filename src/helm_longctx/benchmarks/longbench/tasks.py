@@ -1,7 +1,5 @@
 """LongBench's tasks, made from its data sets: LongBench, and LongBench-E with scores by length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise

@@ -4,8 +4,6 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/evaluation.py (`ta
 (budgets, repeats, temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -3,8 +3,6 @@
 Source: THUDM/LongBench at 2e00731, pred.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

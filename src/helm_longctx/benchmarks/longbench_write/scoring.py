@@ -4,8 +4,6 @@ Source: THUDM/LongWriter at 3fcfdff, evaluation/pred.py (`count_words`), eval_le
 has the required `length`, and the reply of a judge in `judge` or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

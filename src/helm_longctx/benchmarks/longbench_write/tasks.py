@@ -3,8 +3,6 @@
 Source: THUDM/LongWriter at 3fcfdff, evaluation/pred.py (temperature, output budget).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

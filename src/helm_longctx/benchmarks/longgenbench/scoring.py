@@ -5,8 +5,6 @@ answers of API models Dataset/Openai_batch_api_data_process.ipynb. A record has 
 judge by part (`once 7`) in `judge`, or the replies of several judges in `jury`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Any

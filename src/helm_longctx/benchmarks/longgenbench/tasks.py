@@ -1,7 +1,5 @@
 """LongGenBench's one task, as in mozhu621/LongGenBench at 62c0e86, Evalution/inference.py. Levels are output tokens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

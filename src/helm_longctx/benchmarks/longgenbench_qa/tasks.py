@@ -3,8 +3,6 @@
 Source: Dominic789654/LongGenBench at 9845864.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from helm_longctx.benchmarks.longgenbench_qa import data, scoring

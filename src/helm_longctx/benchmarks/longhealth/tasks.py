@@ -3,8 +3,6 @@
 Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

@@ -5,8 +5,6 @@ Source: xiaowu0162/LongMemEval at 9e0b455, src/evaluation/evaluate_qa.py and pri
 several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

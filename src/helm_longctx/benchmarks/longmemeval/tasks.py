@@ -3,8 +3,6 @@
 Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.py and run_generation.sh.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """LongProc's tasks. A level is a number of output tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Source: infinigence/LVEval at 63e7ae9, config.py (templates, budgets, metrics), README.md (sizes, confusing facts).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """LV-Eval's tasks, made from the table of data sets."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.lv_eval.data import load

@@ -4,8 +4,6 @@ Source: google-deepmind/eval_hub at 67b7fd2, eval_hub/mrcr_v2: run_evaluation.py
 and analysis_utils.py (how the lexical baseline finds the answer).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher

@@ -4,8 +4,6 @@ All random numbers of a task come from one seed, in the official order. Source: 
 OneRuler/synthetic/niah.py and common_words_extraction.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from random import Random

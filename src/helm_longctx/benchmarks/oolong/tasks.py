@@ -3,8 +3,6 @@
 Source: abertsch72/oolong at adbf1cb; arXiv 2511.02817, tables 1 and 4.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.oolong import scoring

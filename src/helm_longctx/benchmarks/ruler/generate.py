@@ -4,8 +4,6 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, variable_track
 freq_words_extraction.py, qa.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial

@@ -4,8 +4,6 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/da
 scripts/config_tasks.sh (number of samples).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice

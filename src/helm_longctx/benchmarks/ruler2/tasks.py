@@ -4,8 +4,6 @@ Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/prepare.py (parameters, nu
 at 4809570 (branch rulerv2-ns), README.md (output budget, temperature).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

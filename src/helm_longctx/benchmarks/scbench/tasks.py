@@ -3,8 +3,6 @@
 Source: microsoft/MInference at fb56c91, scbench/, and the rows of the hub data set microsoft/SCBench.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

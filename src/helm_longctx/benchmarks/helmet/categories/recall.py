@@ -1,7 +1,5 @@
 """Recall: values in a JSON object, and tasks of RULER, which are also the categories RULER and NIAH."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import prompts, scoring

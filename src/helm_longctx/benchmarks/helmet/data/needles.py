@@ -4,8 +4,6 @@ The format is the same as in HELMET's files, which were made with the scripts of
 own. A row has the official columns and `depth`.
 """
 
-from __future__ import annotations
-
 import random
 from functools import cache
 

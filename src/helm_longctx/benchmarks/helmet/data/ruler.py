@@ -5,8 +5,6 @@ own. A row has the official columns, and `depth` if its evidence stands at one p
 over the text, so they have none.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import string

@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py. RULER and JSON KV dif
 files, which were measured with Llama 3's tokenizer.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
