@@ -74,9 +74,8 @@ def read_benchmark(
 def _axis(about: Mapping[str, Any] | None) -> Axis | None:
     if about is None:
         return None
-    return Axis(
-        **{name: parse_length(each) if name in ("shortest", "longest") else each for name, each in about.items()}
-    )
+    limits: dict[str, Any] = {name: parse_length(about[name]) for name in ("shortest", "longest") if name in about}
+    return Axis(about["unit"], limits_prompt=about.get("limits_prompt", False), **limits)
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
