@@ -18,7 +18,6 @@ from helm_longctx.helm.style import sends_messages
 from helm_longctx.judging.calls import READINGS, judge_sender, reply_text, setting
 from helm_longctx.models.apis.usage import Usage, usage_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
-from helm_longctx.tasks.judge_scores import ANSWER
 
 if TYPE_CHECKING:
     from helm.benchmark.model_deployment_registry import ModelDeployment
@@ -57,21 +56,6 @@ class JudgeRequest:
     def text(self) -> str:
         """The system message and the prompt."""
         return self.system + self.prompt
-
-
-def one_question(
-    prompt: str,
-    parse: Callable[[str], Verdict | None],
-    max_tokens: int,
-    temperature: float = 0.0,
-    readings: int | None = None,
-    system: str = "",
-) -> dict[str, JudgeRequest]:
-    """Return the questions of an annotator that asks one about an answer, with the arguments of `JudgeRequest`."""
-    request = JudgeRequest(
-        prompt, parse, max_tokens, temperature, top_p=1.0, seed=None, readings=readings, system=system
-    )
-    return {ANSWER: request}
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,8 @@ def _judge_usages(
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
         for each, tokens in zip(requests, typical, strict=True):
-            answer = GeneratedOutput(text=typical_answer(annotator, each.sample.record, tokens), logprob=0, tokens=[])
+            text = typical_answer(annotator, each.state.instance.sub_split or "", each.sample.record, tokens)
+            answer = GeneratedOutput(text=text, logprob=0, tokens=[])
             answered = replace(each.state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
