@@ -129,7 +129,7 @@ def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]
 def compare_intervals(one: Interval, other: Interval) -> Comparison:
     """Compare two independent means of which only the intervals are known, such as published scores.
 
-    The distances to the ends are combined as in `mean_of_means` (Zou and Donner 2008); only the half of each interval
+    The distances to the ends are combined like standard errors (Zou and Donner 2008); only the half of each interval
     on the side of the other mean counts. Half a right answer of each model is added (Yates 1934), because shares of
     right answers have steps, and without it more than 5 % of equally good models would differ. The p-value belongs to a
     normal distribution with this interval. If the models answered the same questions, the interval is rather too wide.
