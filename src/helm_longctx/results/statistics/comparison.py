@@ -25,7 +25,7 @@ SIGNIFICANCE = 0.05
 _EQUAL = 1e-9
 """Scores that differ by less are equal."""
 
-_PSEUDO = 2
+PSEUDO = 2
 """Number of clusters that are added to the variance of the test."""
 
 _PRIOR = 0.1
@@ -251,7 +251,7 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     safe = np.where(differ, squares, 1.0)
     weight = np.where(differ, safe**2 / np.where(differ, fourth, 1.0), 0.0)
     typical = np.where(differ, weight * fourth / safe, 0.0) + _PRIOR * spread / counts.sum(axis=1)
-    return np.asarray(squares + _PSEUDO * typical / (weight + _PRIOR))
+    return np.asarray(squares + PSEUDO * typical / (weight + _PRIOR))
 
 
 def two_sided(z: float) -> float:

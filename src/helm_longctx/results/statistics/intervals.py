@@ -25,7 +25,7 @@ FEW = 10
 _ROUNDING = 1e-9
 """Numbers of answers that differ by less are equal."""
 
-_PRIOR_RATIO, _PRIOR_DEFF = 1.0, 0.8
+_PRIOR_RATIO, PRIOR_DEFF = 1.0, 0.8
 """Number of observations by which the estimates of variance and of the design effect are shrunk to their largest value.
 With these values the intervals of skewed scores and of few clusters contain the true mean often enough, as
 `bench/intervals.py` simulates."""
@@ -251,7 +251,7 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
 
 
 def _clopper_pearson(right: float, n: float) -> tuple[float, float]:
-    """Return the ends of the exact interval of a proportion (Clopper and Pearson 1934); the numbers need not be whole."""
+    """Return the ends of the exact interval of a share (Clopper and Pearson 1934); the numbers need not be whole."""
     from scipy.special import betaincinv
 
     below, wrong = (1 - LEVEL) / 2, n - right
@@ -297,7 +297,7 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
     between = float((sums**2).sum()) * clusters / max(clusters - 1, 1)
     # The design effect of clusters in which all scores are equal: the mean size of the cluster of a score.
     largest = float((sizes**2).sum()) / len(errors)
-    return _shrink(between, squares, largest, _informative(sums), _PRIOR_DEFF)
+    return _shrink(between, squares, largest, _informative(sums), PRIOR_DEFF)
 
 
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
@@ -322,7 +322,7 @@ def _shared_ratio(errors: Floats, widths: Sequence[float]) -> float:
     sums = errors.sum(axis=0)
     # If all clusters have the same error in each sample, the widths are added instead of their squares.
     largest = sum(widths) ** 2 / float(np.square(widths).sum())
-    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), _PRIOR_DEFF)
+    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), PRIOR_DEFF)
     # A ratio below 1 is mostly chance.
     return max(ratio, 1.0)
 

@@ -120,7 +120,8 @@ def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
 def drop(intervals: Mapping[int, Interval]) -> Interval:
     """Return the score at the shortest length minus that at the longest.
 
-    Each end combines the distances to the ends of both (Zou and Donner 2008). This assumes independent scores. If the same questions are asked at both lengths, the interval is rather too wide.
+    Each end combines the distances to the ends of both (Zou and Donner 2008). This assumes independent scores. If the
+    same questions are asked at both lengths, the interval is rather too wide.
     """
     first, last = intervals[min(intervals)], intervals[max(intervals)]
     mean = first.mean - last.mean
