@@ -107,7 +107,7 @@ def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Repo
         table.add_row(own.model, f"{100 * own.interval.mean:.2f}", *_ends(own.interval), "measured here")
     for row in rows:
         origin = f"{row.source.title}, {row.source.date} ({row.confidence})"
-        table.add_row(row.label, f"{row.value:g}", *_ends(published_interval(row, protocol)), origin)
+        table.add_row(row.label, f"{row.value:g}", *_ends(published_interval(row, protocol, found)), origin)
     return table
 
 

@@ -125,7 +125,7 @@ def mean_of_means(
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
         below, above = (math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2))
         return Interval(mean, mean - below, mean + above, n)
-    size = _size_of_means(rows, shares, factors)
+    size = _size_of_means(rows[:, 0], np.array([inverse_size(each) for each in intervals]), shares, factors)
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
     wrong = [(each.n * (1 - each.mean), each.high == 1) for each in intervals]
     right = [(each.n * each.mean, each.low == 0) for each in intervals]
@@ -145,7 +145,7 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
     return len(found) < 2 and all(number <= 1 + _ROUNDING or is_open for number, is_open in found)
 
 
-def _size_of_means(rows: Floats, shares: Floats, factors: Floats) -> float:
+def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Floats) -> float:
     """Return the number of right and wrong answers whose share varies as much as a mean of means; infinite for none.
 
     As in `_effective_size`, the ratio of the variance to that of right and wrong answers with this mean is estimated.
@@ -154,13 +154,10 @@ def _size_of_means(rows: Floats, shares: Floats, factors: Floats) -> float:
     interval too narrow.
 
     Args:
-        rows: shape (means, 3): each mean with the ends of its interval.
-        shares: the weight of each mean.
+        means, inverses, shares: each mean with its `inverse_size` and its weight.
         factors: the squares of the weights, and larger for means that share clusters.
     """
-    means, mean = rows[:, 0], float(shares @ rows[:, 0])
-    inverses = _inverse_sizes(means, rows[:, 2] - rows[:, 1])
-    parts = factors * inverses
+    mean, parts = float(shares @ means), factors * inverses
     if not parts.sum():
         return math.inf
     # The variance of a sample is too small by its share in the number of values.
@@ -173,12 +170,12 @@ def _size_of_means(rows: Floats, shares: Floats, factors: Floats) -> float:
     return 1 / (ratio * float(parts.sum()))
 
 
-def _inverse_sizes(means: Floats, widths: Floats) -> Floats:
-    """Return 1 / n for each mean, where n right and wrong answers have a Wilson interval of this width."""
-    squares = np.minimum(widths, 0.999) ** 2
-    linear = 4 * means * (1 - means) - 2 * squares
-    weights = (np.sqrt(linear**2 + 4 * (1 - squares) * squares) - linear) / (2 * (1 - squares))
-    return np.asarray(weights / normal_quantile() ** 2)
+def inverse_size(interval: Interval) -> float:
+    """Return 1 / n, where n right and wrong answers have a Wilson interval of this width."""
+    square = min(interval.high - interval.low, 0.999) ** 2
+    linear = 4 * interval.mean * (1 - interval.mean) - 2 * square
+    root = math.sqrt(linear**2 + 4 * (1 - square) * square)
+    return (root - linear) / (2 * (1 - square)) / normal_quantile() ** 2
 
 
 def error_of_means(errors: Sequence[float], clusters: Sequence[Clusters] = ()) -> float:

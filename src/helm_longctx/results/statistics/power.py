@@ -7,17 +7,18 @@ decide: `compare_parts` for the same questions, and `compare_intervals` for diff
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from helm_longctx.results.statistics.comparison import PSEUDO, compare_intervals
+from helm_longctx.results.statistics.comparison import PSEUDO
 from helm_longctx.results.statistics.intervals import (
     PRIOR_DEFF,
     Interval,
+    inverse_size,
     mean_of_means,
     normal_quantile,
     t_quantile,
@@ -33,6 +34,9 @@ LARGEST_VARIANCE = 0.25
 
 _FEWEST_CLUSTERS = 4
 """With fewer clusters no power can be promised, because the intervals are too uncertain."""
+
+_EXACT = 1e12
+"""Number of questions of which a mean is exact."""
 
 _STEPS = 0.02
 """What is added to the power, because the power jumps with the number of answers."""
@@ -104,15 +108,33 @@ def detectable_difference(samples: Sequence[Sample], power: float = POWER) -> fl
         samples: the sample of each task, at least one; all paired or all not.
         power: probability with which the difference is to be found, at least 0.5 and below 0.98.
     """
-    find = _smallest_paired if samples[0].spread.is_paired else _smallest_unpaired
-    quantile = _quantile(power)
+    if min(each.clusters for each in samples) < _FEWEST_CLUSTERS:
+        return math.inf
+    return _search(lambda difference: _smallest(samples, difference, _quantile(power)))
+
+
+def _search(smallest: Callable[[float], float]) -> float:
+    """Return the smallest difference that is at least what is needed if it is as large; infinite if none up to 1 is."""
     low, high = 0.0, 1.0
-    if min(each.clusters for each in samples) < _FEWEST_CLUSTERS or find(samples, high, quantile) > high:
+    if smallest(high) > high:
         return math.inf
     while high - low > 1e-5:
         middle = (low + high) / 2
-        low, high = (low, middle) if find(samples, middle, quantile) <= middle else (middle, high)
+        low, high = (low, middle) if smallest(middle) <= middle else (middle, high)
     return high
+
+
+def detectable_from(own: Interval, published: Interval) -> float:
+    """Return the smallest difference from a published mean that `compare_intervals` finds in 80 % of cases.
+
+    Args:
+        own: a mean with an interval of the width that the wanted one has.
+        published: the mean; without ends it is exact.
+    """
+    mean = max(published.mean, 1 - published.mean)
+    sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
+    worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
+    return _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
 
 
 def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
@@ -126,11 +148,10 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
     Returns:
         The number, at most `MOST_QUESTIONS`.
     """
-    find = _smallest_paired if spread.is_paired else _smallest_unpaired
 
     def is_enough(questions: int) -> bool:
         sample = Sample(spread, questions, questions / cluster_size)
-        return sample.clusters >= _FEWEST_CLUSTERS and find([sample], difference, _quantile(power)) <= difference
+        return sample.clusters >= _FEWEST_CLUSTERS and _smallest([sample], difference, _quantile(power)) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -141,15 +162,10 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
     return min(high, MOST_QUESTIONS)
 
 
-def detectable_by_intervals(one: Interval, other: Interval, power: float = POWER) -> float:
-    """Return the smallest difference of two means with such intervals that `compare_intervals` finds.
-
-    Args:
-        power: probability as for `detectable_difference`.
-    """
-    effect = compare_intervals(one, other).effect
-    half = max(effect.mean - effect.low, effect.high - effect.mean)
-    return half * (1 + _quantile(power) / normal_quantile())
+def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+    if samples[0].spread.is_paired:
+        return _smallest_paired(samples, difference, quantile)
+    return _smallest_unpaired(samples, samples, difference, quantile)
 
 
 def _smallest_paired(samples: Sequence[Sample], difference: float, quantile: float) -> float:
@@ -164,15 +180,17 @@ def _smallest_paired(samples: Sequence[Sample], difference: float, quantile: flo
     return limit + quantile * math.sqrt(float(errors.sum()))
 
 
-def _smallest_unpaired(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float, quantile: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
 
-    One model has the variance of the spread, and the other one is worse, so its variance is rather larger.
+    Args:
+        better, worse: the samples of both models in the same tasks. The better one has the variance of the spreads, and
+            the variance of the worse one is rather larger.
     """
-    best = [0.5 + math.sqrt(max(LARGEST_VARIANCE - each.spread.variance, 0.0)) for each in samples]
-    worse = [max(mean - difference, 0.5) for mean in best]
-    ends = [_expected_end(samples, means, end) for means, end in ((best, 0), (worse, 1))]
-    step = 1 / sum(each.questions for each in samples)
+    means = [0.5 + math.sqrt(max(LARGEST_VARIANCE - each.spread.variance, 0.0)) for each in better]
+    lower = [max(mean - difference, 0.5) for mean in means]
+    ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
+    step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
     return step + math.hypot(*(half for half, _ in ends)) + quantile * math.sqrt(sum(error for _, error in ends))
 
 
