@@ -250,7 +250,7 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
     kind = _compare(own.interval, published)
     difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
     least = detectable_from(own.interval, published)
-    found = f"one of {100 * least:.1f} points" if least < 1 else "none"
+    found = f"one of {100 * least:.1f} points" if least < math.inf else "none"
     power = f"{found} is found in 80 % of cases"
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"

@@ -181,8 +181,13 @@ def _pair(one: Mapping[str, float], other: Mapping[str, float], groups: Mapping[
 
 
 def _mean_spread(spreads: Sequence[Spread]) -> Spread | None:
-    """Return the spread with the mean variance and the mean correlation."""
+    """Return the spread with the mean variance, the mean correlation and the mean kurtosis."""
     if not spreads:
         return None
-    variance = fmean(each.variance for each in spreads)
-    return Spread(variance, fmean(each.correlation for each in spreads), is_paired=True)
+    kurtoses = [each.kurtosis for each in spreads if each.kurtosis is not None]
+    return Spread(
+        variance=fmean(each.variance for each in spreads),
+        correlation=fmean(each.correlation for each in spreads),
+        is_paired=True,
+        kurtosis=fmean(kurtoses) if kurtoses else None,
+    )

@@ -54,11 +54,14 @@ class Spread:
             different questions.
         correlation: correlation of these values in one cluster, 0 to 1.
         is_paired: whether both models answer the same questions.
+        kurtosis: the mean fourth power of the differences, divided by the square of their mean square; None if they are
+            differences of right and wrong answers, or if there are none.
     """
 
     variance: float
     correlation: float
     is_paired: bool
+    kurtosis: float | None = None
 
 
 def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Spread:
@@ -68,8 +71,10 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
         a, b: shape (n,), n at least 2: the scores of both models, in the same order.
         groups: the group of each question.
     """
-    found = variance_components(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), groups)
-    return Spread(found.between + found.within, found.share_between, is_paired=True)
+    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    found, squares = variance_components(differences, groups), differences**2
+    kurtosis = float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
+    return Spread(found.between + found.within, found.share_between, True, kurtosis)
 
 
 @dataclass(frozen=True)
@@ -90,14 +95,12 @@ class Sample:
         """The variance of a mean over the sample, of values with the variance 1."""
         return (1 + (self.questions / self.clusters - 1) * self.spread.correlation) / self.questions
 
-    def kurtosis(self, fourth: float, variance: float) -> float:
-        """Return the kurtosis of the sums of the clusters: 3 for many independent values in each of them.
+    def kurtosis(self, of_values: float) -> float:
+        """Return the kurtosis of the sums of the clusters, 3 for many independent values in each of them.
 
         Args:
-            fourth, variance: the fourth moment of the values, divided by their variance, and the variance.
+            of_values: the kurtosis of the values.
         """
-        # Values that never differ were seen in a sample that is about as large.
-        of_values = fourth / max(variance, 1 / self.questions)
         return 3 + (of_values - 3) * self.inverse_size * self.clusters
 
 
@@ -108,7 +111,7 @@ def detectable_difference(samples: Sequence[Sample], power: float = POWER) -> fl
         samples: the sample of each task, at least one; all paired or all not.
         power: probability with which the difference is to be found, at least 0.5 and below 0.98.
     """
-    if min(each.clusters for each in samples) < _FEWEST_CLUSTERS:
+    if not all(map(_is_certain, samples)):
         return math.inf
     return _search(lambda difference: _smallest(samples, difference, _quantile(power)))
 
@@ -127,6 +130,8 @@ def _search(smallest: Callable[[float], float]) -> float:
 def detectable_from(own: Interval, published: Interval) -> float:
     """Return the smallest difference from a published mean that `compare_intervals` finds in 80 % of cases.
 
+    It is infinite if no mean in 0…1 is so far away.
+
     Args:
         own: a mean with an interval of the width that the wanted one has.
         published: the mean; without ends it is exact.
@@ -134,7 +139,8 @@ def detectable_from(own: Interval, published: Interval) -> float:
     mean = max(published.mean, 1 - published.mean)
     sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
     worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
-    return _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
+    found = _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
+    return found if found <= mean else math.inf
 
 
 def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
@@ -151,7 +157,7 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
 
     def is_enough(questions: int) -> bool:
         sample = Sample(spread, questions, questions / cluster_size)
-        return sample.clusters >= _FEWEST_CLUSTERS and _smallest([sample], difference, _quantile(power)) <= difference
+        return _is_certain(sample) and _smallest([sample], difference, _quantile(power)) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -160,6 +166,11 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return min(high, MOST_QUESTIONS)
+
+
+def _is_certain(sample: Sample) -> bool:
+    """Whether there are enough clusters for a promise, or all questions are independent."""
+    return sample.clusters >= _FEWEST_CLUSTERS or sample.clusters == sample.questions
 
 
 def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
@@ -171,10 +182,12 @@ def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> 
 def _smallest_paired(samples: Sequence[Sample], difference: float, quantile: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `comparison._sign_flips`."""
     count = len(samples)
-    errors = np.array([each.spread.variance * each.inverse_size for each in samples]) / count**2
+    # Models that never differed can differ on the next question.
+    variances = [each.spread.variance or 1 / each.questions for each in samples]
+    errors = np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)]) / count**2
     # The test does not subtract the mean from the clusters' sums.
     squares = errors + difference**2 / (np.array([each.clusters for each in samples]) * count**2)
-    kurtoses = [each.kurtosis(1.0, each.spread.variance) for each in samples]
+    kurtoses = [each.kurtosis(each.spread.kurtosis or 1 / v) for v, each in zip(variances, samples, strict=True)]
     typical = sum(k * square**2 / each.clusters for k, square, each in zip(kurtoses, squares, samples, strict=True))
     limit = normal_quantile() * math.sqrt(float(squares.sum()) + PSEUDO * typical / float(squares.sum()))
     return limit + quantile * math.sqrt(float(errors.sum()))
@@ -228,7 +241,7 @@ def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
     largest = sample.questions / sample.clusters
     if largest == 1:
         return 1 / sample.questions, 0.0
-    kurtosis = sample.kurtosis(1 - 3 * variance, variance)
+    kurtosis = sample.kurtosis((1 - 3 * variance) / max(variance, 1 / sample.questions))
     weight = sample.clusters / kurtosis
     shrunk = (weight * sample.inverse_size + PRIOR_DEFF / sample.clusters) / (weight + PRIOR_DEFF)
     factor = (t_quantile(sample.clusters - 1) / normal_quantile()) ** 2
