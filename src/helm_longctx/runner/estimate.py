@@ -134,6 +134,7 @@ class TaskSample:
         length: the length; None if the benchmark has no lengths.
         questions, clusters: numbers of questions, and of the clusters in which they are.
         depths: the depths in percent, each with its number of clusters; empty if the questions have no depths.
+        cluster_size: the mean number of questions in the cluster of a question, which large clusters have most of.
     """
 
     entry: str
@@ -142,6 +143,7 @@ class TaskSample:
     questions: int
     clusters: int
     depths: tuple[tuple[int, int], ...] = ()
+    cluster_size: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -253,8 +255,9 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
             places[task].add((nearest_depth(each.sample.depth), groups[task][name]))
     entry, length = (spec.scenario_spec.args.get(name) for name in ("entry", "length"))
     for task, by_question in groups.items():
-        clusters, depths = len(set(by_question.values())), Counter(depth for depth, _ in places[task])
-        yield TaskSample(entry or "", task, length, len(by_question), clusters, tuple(sorted(depths.items())))
+        sizes, depths = Counter(by_question.values()), Counter(depth for depth, _ in places[task])
+        size = sum(each**2 for each in sizes.values()) / len(by_question)
+        yield TaskSample(entry or "", task, length, len(by_question), len(sizes), tuple(sorted(depths.items())), size)
 
 
 def count_prompts(
