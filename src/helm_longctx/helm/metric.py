@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
@@ -82,15 +82,14 @@ class LongContextMetric(Metric):
         instance takes as long as the scores.
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
-        rows = []
+        rows = AnswerRows()
         for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
             place = (state.instance.split, state.instance.sub_split)
-            stats = [Stat(_metric_name(name, *place)).add(value) for name, value in self.answer_values(state)]
-            assert state.instance.id is not None
-            if stats:
-                rows.append(PerInstanceStats(state.instance.id, None, state.train_trial_index, stats))
-            for stat in stats:
-                merge_stat(trials[state.train_trial_index], stat)
+            values = [(_metric_name(name, *place), value) for name, value in self.answer_values(state)]
+            rows.add(state, values)
+            of_trial = trials[state.train_trial_index]
+            for name, value in values:
+                of_trial.setdefault(name, Stat(name)).add(value)
         total: dict[MetricName, Stat] = {}
         for of_trial in trials.values():
             worst = [*_worst_cases(of_trial.values())]
@@ -98,7 +97,7 @@ class LongContextMetric(Metric):
             of_trial |= {stat.name: stat for stat in worst}
             for stat in of_trial.values():
                 merge_stat(total, stat.take_mean())
-        return MetricResult([*total.values()], rows)
+        return MetricResult([*total.values()], cast("list[PerInstanceStats]", rows))
 
     def _add_derived(self, stats: dict[MetricName, Stat]) -> None:
         contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
@@ -192,7 +191,7 @@ class LongContextMetric(Metric):
                 yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
 
-    def _over_questions(self, stats: list[Stat], rows: list[PerInstanceStats], repeats: int) -> list[Stat]:
+    def _over_questions(self, stats: list[Stat], rows: Collection[PerInstanceStats], repeats: int) -> list[Stat]:
         """Return the statistics, with means over questions where some answers have no value.
 
         HELM computes the mean of the trials' means. Both are equal if every answer has a value. If not, the trials are
@@ -217,7 +216,7 @@ class LongContextMetric(Metric):
                 found[name] = Stat(name).add(derived.mean)
         return [*found.values()]
 
-    def _passes(self, rows: list[PerInstanceStats], repeats: int) -> Iterator[Stat]:
+    def _passes(self, rows: Collection[PerInstanceStats], repeats: int) -> Iterator[Stat]:
         """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
         if repeats < 2:
             return
@@ -239,6 +238,35 @@ class LongContextMetric(Metric):
             return False
         headline = self.benchmark.task(name.sub_split).headline
         return headline == (name.name,) and self.benchmark.metric(name.name).success
+
+
+class AnswerRows:
+    """The statistics of each answer. HELM's objects, which need ten times the memory of the values, are made when read.
+
+    It takes the place of a list: HELM and this package iterate over it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, int, tuple[MetricName, ...], tuple[float | None, ...]]] = []
+        self._names: dict[tuple[MetricName, ...], tuple[MetricName, ...]] = {}
+
+    def add(self, state: RequestState, values: Sequence[tuple[MetricName, float | None]]) -> None:
+        """Add the values of an answer."""
+        assert state.instance.id is not None
+        if values:
+            names = tuple(name for name, _ in values)
+            # Most answers have the same statistics, so their names are stored once.
+            names = self._names.setdefault(names, names)
+            numbers = tuple(value for _, value in values)
+            self._rows.append((state.instance.id, state.train_trial_index, names, numbers))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[PerInstanceStats]:
+        for instance, trial, names, values in self._rows:
+            stats = [Stat(name).add(value) for name, value in zip(names, values, strict=True)]
+            yield PerInstanceStats(instance, None, trial, stats)
 
 
 @cache

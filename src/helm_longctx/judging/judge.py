@@ -16,7 +16,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.judging.calls import READINGS, judge_sender, reply_text, setting
-from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.models.apis.usage import Usage, output_truncated, usage_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.judge_scores import ANSWER
 
@@ -79,7 +79,7 @@ class Reply:
     """The outcome of a `JudgeRequest`.
 
     Args:
-        text: text of the last reply; None if it had none.
+        text: text of the last reply; None if it had none, or was cut within its verdict.
         verdict: the verdict; None if no reply had one.
         error: why there is no verdict. It does not contain the prompt.
         usages: the tokens of each reply that did not come from the cache.
@@ -152,6 +152,9 @@ class Judge:
             if result.success and not result.cached:
                 usages.append(usage_of(result) or _estimate_usage(request.text, text or ""))
             verdict = _parse(request, text) if text else None
+            if text and verdict is not None and output_truncated(result) and _parse(request, f"{text}0") != verdict:
+                # The `1` at the end can be the start of `10`. Scorers read the text, so it is not kept.
+                text, verdict, error = None, None, "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
