@@ -104,7 +104,9 @@ def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyP
     ("reply", "parse", "verdict"),
     [
         ("Right.\nGRADE: 1", read_grade, None),
-        ("Right.\nGRADE: 8", read_grade, None),
+        ("Right.\nGRADE: 8.", read_grade, None),
+        ("Right.\n**GRADE: 8**", read_grade, {"judge_score": 0.8}),
+        ('{"grade": 1}', read_object, {"grade": 1}),
         ('{"grade": 1}, because', read_object, {"grade": 1}),
         ("Yes, the resp", lambda text: {"label": "yes" in text.lower()}, {"label": True}),
     ],

@@ -34,7 +34,7 @@ from helm_longctx.models.apis.usage import (
 )
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
-from helm_longctx.tasks.prompt_cuts import find_cut
+from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import MAIN_METRIC, Record
@@ -60,10 +60,12 @@ class LongContextMetric(Metric):
         self.benchmark = find_benchmark(benchmark)
         # A look-up takes half a millisecond, and a run has up to a million answers of one deployment.
         self._find_prices = cache(find_prices)
+        self._limit: float | None = None
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
+        self._limit = _find_limit(scenario_state.request_states)
         if any(instance.perturbation for instance in scenario_state.instances):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
@@ -155,7 +157,7 @@ class LongContextMetric(Metric):
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
             if usage := usage_of(state.result):
-                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens) is not None)
+                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens, self._limit) is not None)
                 yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
             if model_of(state.result):
                 yield "other_model", float(find_other_model(state.result) is not None)
@@ -273,6 +275,16 @@ class AnswerRows:
 def _metric_name(name: str, split: str | None, sub_split: str | None) -> MetricName:
     """Return HELM's name of a statistic. A run has few names, and each answer needs all of them."""
     return MetricName(name, split, sub_split)
+
+
+def _find_limit(states: Iterable[RequestState]) -> float | None:
+    """Return the number of tokens at which the server's counts of a run's prompts stop; None if they do not."""
+    answered = [state for state in states if state.result and failure_of(state.result) is None]
+    return find_limit(
+        (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
+        for state in answered
+        if state.result and (usage := usage_of(state.result))
+    )
 
 
 def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:

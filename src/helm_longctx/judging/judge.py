@@ -152,8 +152,8 @@ class Judge:
             if result.success and not result.cached:
                 usages.append(usage_of(result) or _estimate_usage(request.text, text or ""))
             verdict = _parse(request, text) if text else None
-            if text and verdict is not None and output_truncated(result) and _parse(request, f"{text}0") != verdict:
-                # The `1` at the end can be the start of `10`. Scorers read the text, so it is not kept.
+            if text and verdict is not None and output_truncated(result) and _may_go_on(request, text, verdict):
+                # Scorers read the text, so it is not kept.
                 text, verdict, error = None, None, "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
@@ -198,6 +198,11 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
         return request.parse(text)
     except Exception:  # of a benchmark's parser; another reply can have a verdict
         return None
+
+
+def _may_go_on(request: JudgeRequest, text: str, verdict: Verdict) -> bool:
+    """Whether a verdict is at the very end and could be only its beginning, as `GRADE: 1` of `GRADE: 10`."""
+    return (text[-1].isalnum() or text[-1] == ".") and _parse(request, f"{text}0") != verdict
 
 
 def _estimate_usage(prompt: str, reply: str) -> Usage:
