@@ -234,11 +234,12 @@ def _read_entry(text: str) -> Entry:
 
 def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]:
     """Return the score of an entry, marked if it is not comparable, and its interval."""
-    folder = folder_name(entry.settings.path)
-    board = next(each for each in boards if entry.name in each.benchmark.entries and each.folder == folder)
+    folder, length = folder_name(entry.settings.path), entry.settings.length
+    own = (each for each in boards if each.folder_at(length) == folder)
+    board = next(each for each in own if entry.name in each.benchmark.entries)
     # An entry that names a task has the task's score.
     part = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
-    score = board.score(model, part, entry.settings.length)
+    score = board.score(model, part, length)
     if score is None:
         return NO_SCORE, ""
     interval, mark = score.interval, f" {MARK}" if score.caveats else ""

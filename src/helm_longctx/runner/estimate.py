@@ -436,7 +436,7 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], order: Sequenc
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
     if is_our_method(spec.adapter_spec.method):
         store_prompts(folder, requests, order)
-    write_json(folder / STATES, [each.state for each in requests])
+    write_json(folder / STATES, (each.written(each.state) for each in requests))
     tasks = {each.state.instance.sub_split for each in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results
