@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from helm_longctx.results.statistics.comparison import (
     Comparison,
@@ -181,3 +182,24 @@ def test_few_small_differences_do_not_show_the_large_ones() -> None:
     few, many = compare_pairs([0.01] * 10, [0.0] * 10), compare_pairs([0.01] * 400, [0.0] * 400)
     assert few.effect.low < 0 < few.effect.high < 0.2
     assert many.effect.low > 0
+
+
+@pytest.mark.parametrize(("wins", "n"), [(5, 5), (3, 20), (30, 100)])
+def test_two_clusters_are_added_to_the_variance(wins: int, n: int) -> None:
+    """The statistic of wins alone is their number over the root of the wins and two more."""
+    expected = 2 * norm.sf(wins / math.sqrt(wins + 2))
+    assert compare_pairs([1.0] * wins + [0.0] * (n - wins), [0.0] * n).p_value == pytest.approx(expected)
+
+
+def test_few_clusters_limit_the_statistic() -> None:
+    """Clusters of unequal size, of which two have nearly all weight, cannot show a difference at a high level.
+
+    The large ones agree by chance in one of two cases, whatever the others say.
+    """
+    parts = [
+        Pairs([1.0, 1.0], [0.0, 0.0], ["a", "b"], 0.999),
+        Pairs([1.0] * 50, [0.0] * 50, [*map(str, range(50))], 0.001),
+    ]
+    limit = 2 * norm.sf(1 / math.sqrt(2 * 0.4995**2 + 50 * (0.001 / 50) ** 2))
+    assert compare_parts(parts).p_value >= limit - 1e-9
+    assert compare_parts(parts).p_value > 0.1
