@@ -105,8 +105,8 @@ def mean_of_means(intervals: Sequence[Interval], clusters: Sequence[Clusters] = 
     Args:
         clusters: the `cluster_errors` of each mean, in the order of the intervals; empty if all means are independent.
     """
-    if not intervals:
-        return Interval(math.nan, math.nan, math.nan, 0)
+    if len(intervals) < 2:
+        return intervals[0] if intervals else Interval(math.nan, math.nan, math.nan, 0)
     rows = np.array([(each.mean, each.low, each.high) for each in intervals])
     mean = float(rows[:, 0].mean())
     factors = _shared_factors(clusters, [each.high - each.low for each in intervals])
