@@ -135,7 +135,9 @@ def cell_notes(results: Sequence[Result], matcher: MetricNameMatcher) -> list[st
     if whole:
         return score_notes(whole) if matcher.name == MAIN_METRIC else []
     tasks = _column_tasks(find_benchmark(results[0].benchmark), results, matcher)
-    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
+    is_score = matcher.name in (MAIN_METRIC, *(task_score(task.name) for task in tasks))
+    # Published scores have no answers, which such notes are about.
+    if not is_score or all(each.is_published for each in results):
         return []
     rows = [each for each in results if each.task in {task.name for task in tasks}]
     return score_notes(average(rows[0].entry, tasks, rows)) if rows else []
