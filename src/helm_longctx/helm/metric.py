@@ -33,13 +33,11 @@ from helm_longctx.models.apis.usage import (
     thinking_unfinished,
     usage_of,
 )
-from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
-from helm_longctx.tasks.judge_scores import BY_JUDGE
+from helm_longctx.tasks.judge_scores import BY_JUDGE, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
-from helm_longctx.tasks.prompt_cuts import find_cut
 from helm_longctx.tasks.registry import find_benchmark
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import Sample, find_cut
 from helm_longctx.tasks.task import MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}

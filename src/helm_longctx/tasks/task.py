@@ -25,8 +25,7 @@ from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.codec import Codec
-from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.template import QUESTIONS, Template
