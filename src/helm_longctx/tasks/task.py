@@ -340,12 +340,8 @@ class Task:
     def all_arguments(self) -> frozenset[str]:
         """All run-entry arguments that the task takes."""
         # A task with one variant has the same prompts under all protocols.
-        further = [
-            *(["protocol"] if len(self.variants) > 1 else []),
-            *(["judge"] if self.has_judge else []),
-            *(["method"] if self.has_question else []),
-        ]
-        return frozenset((*EVERY_TASK, *self.arguments, *further))
+        further = {"protocol": len(self.variants) > 1, "judge": self.has_judge, "method": self.has_question}
+        return frozenset((*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes)))
 
     def variant(self, settings: Settings) -> Variant:
         """Return the variant of the entry's protocol; the variant of `paper` if the task does not have the protocol.
