@@ -22,8 +22,7 @@ from helm_longctx.cli.shared import (
     print_table,
 )
 from helm_longctx.errors import InputError, bad_argument, is_format_error
-from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.leaderboard.printing import answer_addresses, leaderboard_rows, notes, score_tables
 from helm_longctx.results.leaderboard.schema import (

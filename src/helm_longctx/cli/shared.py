@@ -18,7 +18,7 @@ from rich.text import Text
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import escape_invisible
 
 if TYPE_CHECKING:
     from helm.benchmark.run_spec import RunSpec

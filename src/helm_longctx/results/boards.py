@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.redaction.invisible import is_invisible
+from helm_longctx.redaction.abbreviation import is_invisible
 from helm_longctx.results.means import (
     OVERALL,
     category_results,
