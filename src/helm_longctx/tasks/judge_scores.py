@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.tasks.benchmark import Metric
-from helm_longctx.tasks.shapes import Shape, is_text
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores, Shape, is_text
 
 ANSWER = "answer"
 """The name of the part about which a judge is asked, if it is asked about one part only."""

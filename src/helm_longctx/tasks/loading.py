@@ -11,8 +11,7 @@ from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.tasks.methods.registry import ask, require_method
-from helm_longctx.tasks.shapes import TEXT, TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXT, TEXTS, Example, Settings, Task
 
 _log = logging.getLogger(__name__)
 

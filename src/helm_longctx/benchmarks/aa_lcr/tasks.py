@@ -17,11 +17,10 @@ from helm_longctx.benchmarks.aa_lcr.data import (
 )
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, score, score_1_1
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.publications import read_protocols
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import Template
 
 _QUESTIONS = Task(

@@ -11,11 +11,9 @@ from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.benchmarks.babilong.baselines import find_label
 from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXT, Baseline, Task
 from helm_longctx.tasks.template import Template
 
 COMMIT = "7a6efee"

@@ -12,13 +12,12 @@ from functools import partial
 
 from helm_longctx.benchmarks.corpusqa.data import QUESTION, REPOSITORY, load, source_of
 from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, score
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.lengths import LARGEST, Axis, parse_length
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.publications import read_protocols
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 COMMIT = "f5b5764"

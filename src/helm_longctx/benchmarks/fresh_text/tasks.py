@@ -13,10 +13,9 @@ from helm_longctx.benchmarks.fresh_text.scoring import (
     score_recall,
     score_towns,
 )
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 SHORTEST = 1024

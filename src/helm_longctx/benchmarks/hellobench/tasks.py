@@ -12,13 +12,11 @@ from functools import partial
 from helm_longctx.benchmarks.hellobench import scoring
 from helm_longctx.benchmarks.hellobench.data import COMMIT, FILES, LENGTHS, REPOSITORY, WEIGHTS, WEIGHTS_SHAPE, load
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXTS, Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 BUDGET = 16384

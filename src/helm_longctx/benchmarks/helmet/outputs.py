@@ -20,8 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXT, TEXTS, Task, is_number
 
 Row = Mapping[str, Any]
 

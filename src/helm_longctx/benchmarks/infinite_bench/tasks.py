@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
 from helm_longctx.benchmarks.infinite_bench.data import REPO, find_source, load
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import AnswerKind, Baseline, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 COMMIT = "88b3daa"

@@ -11,8 +11,7 @@ from itertools import combinations
 from math import log2
 from typing import Any
 
-from helm_longctx.tasks.shapes import Shape, is_number
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores, Shape, is_number
 from helm_longctx.tasks.words import cut, find_rouge_l
 
 MARKERS = ("[Answer]", "[答案]")

@@ -19,11 +19,9 @@ from helm_longctx.benchmarks.longbench_pro.scoring import (
     score_lines,
     score_summary,
 )
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.lengths import STANDARD, Axis
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 COMMIT = "88fbeb8"

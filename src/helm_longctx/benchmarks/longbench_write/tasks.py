@@ -12,12 +12,10 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_whole
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Shape, Task, Variant, is_whole
 from helm_longctx.tasks.template import Template
 
 BUDGET = 32768

@@ -9,12 +9,11 @@ from functools import partial
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
 from helm_longctx.tasks.lengths import Axis
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 

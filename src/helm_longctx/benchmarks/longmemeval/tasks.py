@@ -11,11 +11,9 @@ from typing import NamedTuple
 from helm_longctx.benchmarks.longmemeval import scoring
 from helm_longctx.benchmarks.longmemeval.data import REPO, Form, find_source, load
 from helm_longctx.benchmarks.longmemeval.prompts import CON, DIRECT
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT
-from helm_longctx.tasks.shapes import Shape
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Shape, Task
 from helm_longctx.tasks.template import Template
 
 COMMIT = "9e0b455"

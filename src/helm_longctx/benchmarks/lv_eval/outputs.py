@@ -15,7 +15,7 @@ from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXTS, is_number
+from helm_longctx.tasks.task import TEXTS, is_number
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""

@@ -7,12 +7,10 @@ from functools import partial
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
 from helm_longctx.data.hub import HubZip
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label
 from helm_longctx.tasks.publications import read_protocols
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Protocol, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Protocol, Task, Variant
 from helm_longctx.tasks.template import Template
 
 REPO = "Infinigence/LVEval"

@@ -13,13 +13,11 @@ from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
 from helm_longctx.data.download import Source
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.publications import Published, read_protocols
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Record, Scores, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Record, Scores, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 HASH = 12

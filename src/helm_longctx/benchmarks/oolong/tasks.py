@@ -22,12 +22,10 @@ from helm_longctx.benchmarks.oolong.data import (
     load_synth,
 )
 from helm_longctx.benchmarks.oolong.prompts import INPUT
-from helm_longctx.tasks import shapes
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import Axis
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 COMMIT = "adbf1cb"
@@ -78,7 +76,7 @@ def _synth_task(name: str, column: str) -> Task:
         title={**TEST, **VALIDATION}[name] + ("" if column == TEXT else ", labels given"),
         load=partial(load_synth, column=column),
         score=partial(scoring.score, credit=scoring.credit_synth),
-        record_shapes={"answer_type": shapes.TEXT},
+        record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
         num_samples=QUESTIONS,

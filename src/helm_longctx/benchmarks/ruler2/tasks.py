@@ -15,11 +15,10 @@ from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, numbe
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.generation import Script
 from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Baseline, Example, Scorer, Settings, Strategy, Task
 from helm_longctx.tasks.template import Template
 
 COMMIT = "07d6b0d"

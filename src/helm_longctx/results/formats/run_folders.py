@@ -27,8 +27,7 @@ from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.outputs import OutputRun
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_number, is_whole
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXTS, Shape, Task, is_number, is_whole
 
 SOURCE = "imported"
 """`Sample.source` of imported answers, and the tag of their runs."""
