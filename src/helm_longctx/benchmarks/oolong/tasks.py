@@ -25,7 +25,8 @@ from helm_longctx.benchmarks.oolong.prompts import INPUT
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import Axis
-from helm_longctx.tasks.task import TEXT, Baseline, Task, Variant
+from helm_longctx.tasks.task import TEXT as ANY_TEXT
+from helm_longctx.tasks.task import Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 COMMIT = "adbf1cb"
@@ -76,7 +77,7 @@ def _synth_task(name: str, column: str) -> Task:
         title={**TEST, **VALIDATION}[name] + ("" if column == TEXT else ", labels given"),
         load=partial(load_synth, column=column),
         score=partial(scoring.score, credit=scoring.credit_synth),
-        record_shapes={"answer_type": TEXT},
+        record_shapes={"answer_type": ANY_TEXT},
         sizes=_LENGTHS,
         unit="tokens",
         num_samples=QUESTIONS,
