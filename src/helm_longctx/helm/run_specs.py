@@ -157,6 +157,6 @@ def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputEr
     errors = {}
     for name, (entry, sources) in needed.items():
         if lacking := [path for source in sources for path in source.paths if path in failed]:
-            command = entry.fetch_command(root)
+            command = fetch_command([entry], root)
             errors[name] = root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
     return errors

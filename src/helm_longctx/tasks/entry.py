@@ -231,10 +231,6 @@ class Entry:
             if task.check_machine:
                 task.check_machine()
 
-    def fetch_command(self, root: DataRoot) -> str:
-        """Return the command that fetches the entry's data."""
-        return fetch_command([self], root)
-
 
 def is_our_method(method: str) -> bool:
     """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
