@@ -263,7 +263,17 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     length = read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
-    _check_arguments(benchmark, name, arguments, tasks)
+    # An argument is allowed if some tasks of a category take it, and then applies to these. `check_method` checks the
+    # arguments of methods.
+    allowed = _list_arguments(benchmark, tasks)
+    for key in arguments:
+        if key not in (*allowed, "method", *METHOD_ARGUMENTS):
+            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
+            what = tasks[0].name if len(tasks) == 1 else "these tasks"
+            raise InputError(
+                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
+                f" choose from {', '.join(allowed)}"
+            )
     method = check_method(benchmark, name, arguments, tasks)
     most = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
     protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
@@ -372,23 +382,6 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
         # The slice removes the quotes that `shorten` adds.
         f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; {list_choices(key, names)}"
     )
-
-
-def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...]) -> None:
-    """Check that the tasks take the arguments. `check_method` checks those of methods.
-
-    An argument is allowed if some tasks of a category take it, and then applies to these. But all tasks must take
-    `context` and `method`.
-    """
-    allowed = _list_arguments(benchmark, tasks)
-    for key in arguments:
-        if key not in (*allowed, "method", *METHOD_ARGUMENTS):
-            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
-            what = tasks[0].name if len(tasks) == 1 else "these tasks"
-            raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
-                f" choose from {', '.join(allowed)}"
-            )
 
 
 def allowed_arguments(benchmark: Benchmark, name: str, task: str | None = None) -> list[str]:

@@ -21,19 +21,6 @@ FACTS = (
 """What the first request asks after the task's prompt."""
 
 
-def _leave_out_context(task: Task, settings: Settings, example: Example) -> Example:
-    return replace(example, fields={**example.fields, CONTEXT: ""})
-
-
-def _ask_question_only(task: Task, settings: Settings, example: Example) -> Example:
-    return replace(example, template=task.question_only, depth=None)
-
-
-def _ask_for_reasoning(task: Task, settings: Settings, example: Example) -> Example:
-    assert task.reasoning  # `fits` checks it
-    return task.reasoning.ask(example)
-
-
 def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with a request for facts, and a second one with the facts in the place of the context.
 
@@ -61,12 +48,16 @@ def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
     )
 
 
-CLOSED_BOOK = Method("closed_book", "Asks with the task's prompt, whose context is left out.", _leave_out_context)
+CLOSED_BOOK = Method(
+    "closed_book",
+    "Asks with the task's prompt, whose context is left out.",
+    lambda task, settings, example: replace(example, fields={**example.fields, CONTEXT: ""}),
+)
 
 QUESTION_ONLY = Method(
     "question_only",
     "Asks the question alone, without context, demonstrations and any mention of a text. Scores are floors.",
-    _ask_question_only,
+    lambda task, settings, example: replace(example, template=task.question_only, depth=None),
     fits=lambda task: task.question_only is not None,
     needs="a prompt for the question alone",
     is_floor=True,
@@ -75,7 +66,7 @@ QUESTION_ONLY = Method(
 COT = Method(
     "cot",
     "Asks for reasoning before the answer, by the prompts of the benchmark.",
-    _ask_for_reasoning,
+    lambda task, settings, example: task.reasoning.ask(example) if task.reasoning else example,
     first_tokens=lambda task: task.reasoning.max_tokens if task.reasoning else 0,
     fits=lambda task: task.reasoning is not None,
     needs="prompts for reasoning",
