@@ -16,12 +16,12 @@ from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS, METHODS, check_method, require_method
-from helm_longctx.tasks.task import Context, Labels, Protocol, Settings, StyleArgument, Task, Truncation
+from helm_longctx.tasks.task import Context, Labels, ProtocolArgument, Settings, StyleArgument, Task, Truncation
 
 _OF_EVERY_TASK = frozenset(("context", "method"))
 """Arguments that all tasks of an entry must take."""
 
-METHOD = "longctx"
+ADAPTER_METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
 OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
@@ -92,7 +92,7 @@ _READERS: Mapping[str, Read] = {
     "texts": _whole(1, MOST_TEXTS),
     "num_samples": _whole(1),
     "style": _one_of(get_args(StyleArgument)),
-    "protocol": _one_of(get_args(Protocol)),
+    "protocol": _one_of(get_args(ProtocolArgument)),
     "labels": _one_of(get_args(Labels)),
     "context": _one_of(get_args(Context)),
     "method": _text,
@@ -234,7 +234,7 @@ class Entry:
 
 def is_our_method(method: str) -> bool:
     """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
-    return method.split("_")[0] == METHOD
+    return method.split("_")[0] == ADAPTER_METHOD
 
 
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:

@@ -30,7 +30,7 @@ from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.template import QUESTIONS, Template
 
 StyleArgument = Literal["auto", "chat", "completion"]
-Protocol = Literal["paper", "current", "api"]
+ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
@@ -148,7 +148,7 @@ class Settings:
     texts: int = 1
     num_samples: int | None = None
     style: StyleArgument = "auto"
-    protocol: Protocol = "paper"
+    protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
     thinking_tokens: int = 0
@@ -332,7 +332,7 @@ class Task:
     any_length: bool = False
     chat: bool = False
     arguments: tuple[str, ...] = ()
-    variants: Mapping[Protocol, Variant] = field(default_factory=lambda: {"paper": Variant()})
+    variants: Mapping[ProtocolArgument, Variant] = field(default_factory=lambda: {"paper": Variant()})
     most_samples: int | None = None
     official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)

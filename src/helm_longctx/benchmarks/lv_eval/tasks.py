@@ -10,12 +10,12 @@ from helm_longctx.data.hub import HubZip
 from helm_longctx.tasks.benchmark import Benchmark, Category, Terms, read_published
 from helm_longctx.tasks.lengths import Axis, length_label
 from helm_longctx.tasks.publications import read_protocols
-from helm_longctx.tasks.task import TEXT, Baseline, Protocol, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, ProtocolArgument, Task, Variant
 from helm_longctx.tasks.template import Template
 
 REPO = "Infinigence/LVEval"
 
-VARIANTS: dict[Protocol, Variant] = {
+VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
     "api": Variant(system="You are a helpful assistant.", temperature=1.0, max_tokens=400),
 }
