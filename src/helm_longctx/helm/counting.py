@@ -46,7 +46,7 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     if not is_our_method(spec.adapter_spec.method):
         return spec
     entry = create_scenario(spec.scenario_spec).entry
-    if entry.settings.count_with or not entry.counts_tokens:
+    if entry.settings.count_with or not any("count_with" in task.arguments for task in entry.tasks):
         return spec
     name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
     if not name:

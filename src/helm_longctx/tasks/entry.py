@@ -186,24 +186,9 @@ class Entry:
         return max(first + self.settings.thinking_tokens, *(task.budget(self.settings) for task in self.tasks))
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether the examples are generated to fit the length by a tokenizer, which `count_with` names."""
-        return any("count_with" in task.arguments for task in self.tasks)
-
-    @property
-    def temperature(self) -> float:
-        """The temperature of requests. It belongs to the protocol, so all tasks have the same."""
-        return max(task.variant(self.settings).temperature for task in self.tasks)
-
-    @property
     def sources(self) -> list[Source]:
         """The data that a run needs."""
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
-
-    @property
-    def files_digest(self) -> str | None:
-        """The digest of the user's own files as they are now; None if the tasks read none, or if there are none."""
-        return digest_own_files(self.tasks, self.settings.path)
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
