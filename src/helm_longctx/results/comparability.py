@@ -15,9 +15,6 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.task import PLAIN, Settings, Task
 
-MARK = "†"
-"""Marks a score that is not comparable."""
-
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 

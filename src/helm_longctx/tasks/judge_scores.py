@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.tasks.benchmark import Metric
+from helm_longctx.tasks.judgement import ANSWER as ANSWER
 from helm_longctx.tasks.task import Record, Scores, Shape, is_text
-
-ANSWER = "answer"
-"""The name of the part about which a judge is asked, if it is asked about one part only."""
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """The official judge of citations, a model with 11 billion parameters."""

@@ -170,6 +170,7 @@ class Protocol:
         output_tokens: the output budget; None if the page does not say it. Then it is the task's.
         judge: the judge that is reported; empty without one. It is not in the run entries, because the user chooses it.
         samples: the number of questions; None if it is not known.
+        asks_all: whether all questions of the data are asked, so as many as a whole run has.
         not_stated: what else the page does not say, so that no result is comparable.
         rows: the published numbers.
         is_table: whether the rows are the benchmark's published table.
@@ -188,6 +189,7 @@ class Protocol:
     output_tokens: int | None = None
     judge: str = ""
     samples: int | None = None
+    asks_all: bool = False
     not_stated: tuple[str, ...] = ()
     rows: tuple[Reported, ...] = ()
     is_table: bool = False

@@ -1,7 +1,5 @@
 """HELMET's judges as HELM annotators, which run between the requests and the metric."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

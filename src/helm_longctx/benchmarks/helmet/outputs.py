@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 4526dfb, eval.py (outputs, averages), eval_alce.
 scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py (the judge's scores), scripts/collect_results.py (scale).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

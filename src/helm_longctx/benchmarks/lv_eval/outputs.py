@@ -3,8 +3,6 @@
 Source: infinigence/LVEval at 63e7ae9, prediction.py and prediction_gpt.py (predictions), evaluation.py (scores).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Source: google-deepmind/eval_hub at 67b7fd2, eval_hub/mrcr_v2/download.sh (addre
 run_evaluation.py (prompt).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice

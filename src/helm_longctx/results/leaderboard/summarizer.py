@@ -51,9 +51,9 @@ from helm_longctx.results.leaderboard.schema import (
     suite_schema,
 )
 from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
-from helm_longctx.results.leaderboard.suite import report_link
 from helm_longctx.results.means import tasks_of
 from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.suite import report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score

@@ -1,7 +1,5 @@
 """Cite: answers with citations of documents."""
 
-from __future__ import annotations
-
 from helm_longctx.benchmarks.helmet import citations, prompts, records
 from helm_longctx.benchmarks.helmet.categories.common import make_task, sizes
 from helm_longctx.benchmarks.helmet.data import alce

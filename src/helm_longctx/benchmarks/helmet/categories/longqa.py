@@ -1,7 +1,5 @@
 """LongQA: questions about books and scripts."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, prompts, scoring, verdicts

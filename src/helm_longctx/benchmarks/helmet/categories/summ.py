@@ -1,7 +1,5 @@
 """Summ: summaries of books and of legal documents."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import prompts, records, scoring, verdicts
