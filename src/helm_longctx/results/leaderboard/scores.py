@@ -22,7 +22,7 @@ from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
 from helm_longctx.results.rows import score_notes
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -97,7 +97,7 @@ class SuiteScores:
         spec = RunSpec(
             name,
             ScenarioSpec(SCENARIO_CLASS),
-            AdapterSpec(method=METHOD, model=first.model, model_deployment=deployment),
+            AdapterSpec(method=ADAPTER_METHOD, model=first.model, model_deployment=deployment),
             [],
             groups=[group_name(benchmark, part, label(first.length)) for part in parts],
         )
