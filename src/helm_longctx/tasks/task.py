@@ -179,6 +179,8 @@ Record = Mapping[str, Any]
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
+"""(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
+suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
 
 

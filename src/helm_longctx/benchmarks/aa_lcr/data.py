@@ -64,9 +64,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions in file order, or only the first `num_samples` if that is given.
 
     Questions on the same documents mostly follow each other.
-
-    Raises:
-        InputError: there is no such file, or it is malformed.
     """
     for number, row in enumerate(islice(read_csv(root / PATH, COLUMNS), task.sample(settings))):
         yield Example(
@@ -79,11 +76,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: a file is missing or malformed, or the archive lacks a document.
-    """
+    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given."""
     path = root / DOCUMENTS_1_1.path
     try:
         with zipfile.ZipFile(path) as archive:

@@ -33,11 +33,7 @@ def file_of(name: str, length: int) -> WebFile:
 
 
 def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load BestAnswer's first questions in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load BestAnswer's first questions in file order."""
     earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, QUESTION_COLUMNS):
         answers = row["all_answers"]
@@ -54,11 +50,7 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
 
 
 def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load TSort's first prompts in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load TSort's first prompts in file order."""
     earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, SECTION_COLUMNS):
         order = _order(row)

@@ -61,11 +61,7 @@ def _read(path: Path, domains: tuple[str, ...], modified: int) -> Questions:
 
 
 def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]) -> Iterator[Example]:
-    """Load the questions of a task's domain in file order, or the first `num_samples`.
-
-    Raises:
-        InputError: the file is absent or malformed.
-    """
+    """Load the questions of a task's domain in file order, or the first `num_samples`."""
     path = root / source_of(settings.level).path
     # All domains are in one file of up to gigabytes, so it is searched once for all of them.
     questions = _read(path, domains, path.stat().st_mtime_ns if path.is_file() else 0)

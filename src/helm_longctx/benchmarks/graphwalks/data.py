@@ -59,9 +59,6 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
     Args:
         kind: "bfs" or "parents", the row's `problem_type`.
         corrected: whether a search asks for the nodes at exactly its depth, and no node is its own parent.
-
-    Raises:
-        InputError: the file is malformed.
     """
     rows = enumerate(JsonLines(root / PATH, COLUMNS))
     asked = ((number, row) for number, row in rows if row["problem_type"] == kind and _fits(row["prompt"], settings))

@@ -65,11 +65,7 @@ WEIGHTS_SHAPE = Shape("a list of positive numbers", are_all(lambda value: is_num
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the instructions in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the instructions in file order, or only the first `num_samples` if that is given."""
     for row, record in islice(read_rows(task.name, root), task.sample(settings)):
         words = LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
         yield Example(

@@ -44,11 +44,7 @@ def find_source(name: str) -> HubFile:
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a task's examples in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Yield a task's examples in file order."""
     (path,) = task.paths(settings.length)
     name = task.argument
     for number, row in enumerate(islice(JsonLines(root / path, COLUMNS), task.sample(settings))):

@@ -27,11 +27,7 @@ _CODE_START, _CODE_END = "Please complete the code given below. \n", "Next line 
 
 
 def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[Example]:
-    """Load all questions in file order, or the first `num_samples`.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load all questions in file order, or the first `num_samples`."""
     (path,) = task.paths(settings.length)
     for row in islice(JsonLines(root / path, columns), task.sample(settings)):
         yield Example(

@@ -61,9 +61,6 @@ def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, qu
 
     Args:
         secondary_task: the task's name in the file.
-
-    Raises:
-        InputError: the file is absent or malformed.
     """
     path = root / SOURCE.path
     # All tasks are in one file of 530 MB, so it is searched once for all of them.

@@ -36,9 +36,6 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
 
     Args:
         follow_up: the template of the second request.
-
-    Raises:
-        InputError: the file is absent or malformed.
     """
     for row in islice(JsonLines(root / PATH, COLUMNS), task.sample(settings)):
         if row["answer"] not in LETTERS:

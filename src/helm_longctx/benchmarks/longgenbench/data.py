@@ -48,11 +48,7 @@ RECORD_SHAPES = {
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the prompts in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load the prompts in file order, or only the first `num_samples` if that is given."""
     rows = JsonArray(root / FILES[settings.level].path, {"prompt": str, **COLUMNS})
     sample = list(islice(rows, task.sample(settings)))
     average = fmean(sum(len(row[name]) for name in CHECKS) for row in sample)

@@ -67,11 +67,7 @@ _SYSTEM = "Answer each question step by step"
 
 
 def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield prompts of 35 consecutive questions.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Yield prompts of 35 consecutive questions."""
     system = _read_system(root / GSM8K_SCRIPT.path)
     examples = (root / PROMPTS.path / GSM8K_PROMPT).read_text(encoding="utf-8")
     rows = JsonLines(root / QUESTIONS.path, {"question": str, "answer": str})
@@ -87,11 +83,7 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
 
 
 def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a prompt of 20 questions for each subject.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Yield a prompt of 20 questions for each subject."""
     system = _read_system(root / MMLU_SCRIPT.path)
     examples = read_object(root / PROMPTS.path / MMLU_PROMPT)
     for subject in islice(SUBJECTS, task.sample(settings)):

@@ -47,11 +47,7 @@ class Draw(NamedTuple):
 
 
 def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
-    """Load the prompts in the official order: all prompts of a question follow each other.
-
-    Raises:
-        InputError: the file is malformed, or no tokenizer is known.
-    """
+    """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
     patients = read_object(root / SOURCE.path)

@@ -48,9 +48,6 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
     Args:
         form: how the chats are written.
         kinds: the known types of questions.
-
-    Raises:
-        InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
     for row in islice(JsonArray(root / path, COLUMNS), task.sample(settings)):

@@ -34,11 +34,7 @@ from helm_longctx.tasks.template import NO_TEMPLATE
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the sample of a level, in the shuffled order of the official add-on.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the sample of a level, in the shuffled order of the official add-on."""
     # All problems of a level are read at once, because the shuffle needs their number. They are short.
     rows = list(problems(task.name, length_label(settings.level), root / FOLDER))
     for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:

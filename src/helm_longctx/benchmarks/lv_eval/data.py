@@ -36,9 +36,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
     their contexts, which also differ between lengths. From the second such row on, the id ends with a number in file
     order.
-
-    Raises:
-        InputError: the file does not exist, or is malformed.
     """
     (path,) = task.paths(settings.length)
     name = QuestionNames()

@@ -45,21 +45,13 @@ CountTokens = Callable[[str], int]
 
 
 def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed, or tiktoken cannot load its encoding.
-    """
+    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given."""
     rows = islice(_bin_rows(root / PATH, needles, settings.level), task.sample(settings))
     return (example for _, example in rows)
 
 
 def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in HELMET's order.
-
-    Raises:
-        InputError: the file is malformed, or tiktoken cannot load its encoding.
-    """
+    """Load the conversations of the bin in HELMET's order."""
     path = root / PATH
     # Only one conversation is in memory at a time, so the conversations of the sample are read a second time.
     tokens = [(number, example.input_tokens) for number, example in _bin_rows(path, needles, settings.level)]

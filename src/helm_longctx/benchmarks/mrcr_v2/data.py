@@ -42,9 +42,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
 
     Only a few rows are in memory at a time.
-
-    Raises:
-        InputError: there is no such file, or it is malformed.
     """
     (path,) = task.paths(settings.length)
     for number, row in enumerate(islice(read_csv(root / path, COLUMNS), task.sample(settings))):

@@ -45,11 +45,7 @@ LISTS = {
 
 
 def load(task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples) -> Iterator[Example]:
-    """Yield the samples of a task.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is missing or malformed.
-    """
+    """Yield the samples of a task."""
     if settings.counter is None:
         raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
     drawn = samples(Material(language, root), task.sizes[settings.level], settings.counter, settings.seed)

@@ -74,9 +74,6 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
 
     Args:
         column: the column of the text.
-
-    Raises:
-        InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, {**_SYNTH_COLUMNS, column: str})
@@ -96,11 +93,7 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
 
 
 def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield the questions on transcripts, in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Yield the questions on transcripts, in file order."""
     (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
     for row in islice(JsonLines(root / path, _REAL_COLUMNS), task.sample(settings)):

@@ -42,11 +42,7 @@ NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
 
 
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
-    """Draw the samples of a task.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is malformed.
-    """
+    """Draw the samples of a task."""
     if settings.counter is None:
         raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
     output = task.output_tokens(settings)

@@ -34,9 +34,6 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples, evide
     Args:
         evidence: the start of the only piece of evidence, with placeholders for the first answer and the question;
             empty if there are several pieces.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is malformed.
     """
     if settings.counter is None:
         raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")

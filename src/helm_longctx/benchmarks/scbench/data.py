@@ -69,9 +69,6 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool)
     Args:
         name: the data set's.
         apart: whether each question is a request of its own, and not the turn of a conversation.
-
-    Raises:
-        InputError: the file is malformed, or a package that the scores need is not installed.
     """
     (path,) = task.paths(settings.length)
     return islice(_load_all(JsonLines(root / path, {"multi_turns": list}), name, apart), task.sample(settings))

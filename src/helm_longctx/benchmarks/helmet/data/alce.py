@@ -25,9 +25,6 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     """Load questions with the first `sizes[length]` documents.
 
     An answer can also cite the other documents. They are too large for the record, which only says where they are.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     path, prompt_path = task.paths(settings.length)
     protocol = _protocol(root / prompt_path)

@@ -37,11 +37,7 @@ _BATCH = 8
 
 
 def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
-    """
+    """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
     demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in JsonLines(root / train, types)]
@@ -70,9 +66,6 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
 
     Args:
         demo: the template of a demonstration.
-
-    Raises:
-        InputError: the file is malformed, or has too few rows.
     """
     path, *_ = task.paths(settings.length)
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
@@ -122,11 +115,7 @@ def infbench_choice(row: Row) -> dict[str, Any]:
 
 
 def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load law cases of at least 65,536 tokens that have a short summary.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
-    """
+    """Load law cases of at least 65,536 tokens that have a short summary."""
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
     demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]

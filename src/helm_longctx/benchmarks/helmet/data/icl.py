@@ -61,9 +61,6 @@ def load_icl(
     Args:
         label: the column with the label.
         num_labels: number of labels, including those that no row has.
-
-    Raises:
-        InputError: data is missing or malformed.
     """
     (source,) = task.sources(settings.length)
     assert isinstance(source, HubDataset)

@@ -32,9 +32,6 @@ def load_qa(
     Args:
         popularity: keep questions whose subject has fewer than 10 to this power monthly page views (`s_pop`).
         demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
@@ -64,9 +61,6 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     """Load 100 queries, each at all its depths, in file order.
 
     The reference is the ids of the passages, the most relevant first.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
     rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))

@@ -24,11 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
-    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations.
-
-    Raises:
-        InputError: the official file is malformed, or it has fewer demonstrations than `shots`.
-    """
+    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations."""
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
@@ -41,11 +37,7 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
 def load_ruler(
     task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
 ) -> Iterable[Example]:
-    """Load one of RULER's tasks, which have no demonstrations.
-
-    Raises:
-        InputError: the official file is malformed.
-    """
+    """Load one of RULER's tasks, which have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
         return _read_official(task, settings, rows, convert, has_depth)

@@ -43,11 +43,7 @@ def release_file(path: str) -> ReleaseFile:
 
 
 def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load graphs and operations, shuffled.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load graphs and operations, shuffled."""
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, _GRAPH)
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
@@ -59,11 +55,7 @@ def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
 
 
 def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of a class of length, shuffled. Long texts are cut at their end.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _LONGBENCH)
     of_class = [number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]]
