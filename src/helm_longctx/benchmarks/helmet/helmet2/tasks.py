@@ -7,7 +7,6 @@ files, which were measured with Llama 3's tokenizer.
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
-from helm_longctx.benchmarks.helmet.categories.recall import JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.benchmarks.helmet.helmet2.data import (
     CLASSES,
     LLAMA_3,
@@ -18,7 +17,7 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 )
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
-from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.task import Task
