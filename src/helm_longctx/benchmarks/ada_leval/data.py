@@ -6,6 +6,7 @@ Source: open-compass/Ada-LEval at 2154258, fetch_data.sh and ada_leval/dataset.p
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -53,7 +54,10 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     """Load TSort's first prompts in file order."""
     earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, SECTION_COLUMNS):
-        order = _order(row)
+        order: Any = row["answer"]
+        with suppress(ValueError, RecursionError):
+            order = json.loads(order) if isinstance(order, str) else order
+        ORDER.check(f"{row}: column 'answer'", order)
         yield Example(
             id=_unique_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
             fields={"context": row["prompt"]},
@@ -67,16 +71,6 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
 def _rows(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[FileRow]:
     (path,) = task.paths(settings.level)
     return islice(JsonArray(root / path, columns), task.sample(settings))
-
-
-def _order(row: FileRow) -> list[int]:
-    order: Any = row["answer"]
-    try:
-        order = json.loads(order) if isinstance(order, str) else order
-    except (ValueError, RecursionError):
-        order = None
-    ORDER.check(f"{row}: column 'answer'", order)
-    return list(order)
 
 
 def _unique_name(name: str, earlier: Counter[str]) -> str:

@@ -35,7 +35,8 @@ def find_order(answer: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        found = [order for order in ORDERS if _occurs(order, text)]
+        # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
+        found = [order for order in ORDERS if all(digit in rest for rest in [iter(text)] for digit in order)]
     return [int(digit) for digit in found[0]] if len(found) == 1 else NO_ORDER
 
 
@@ -56,9 +57,3 @@ def score_order(record: Record) -> Scores:
     if not isinstance(found, Iterable):
         return {"accuracy": 0.0}
     return {"accuracy": float(all(part == place for part, place in zip(record["order"], found, strict=False)))}
-
-
-def _occurs(digits: str, text: str) -> bool:
-    # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
-    rest = iter(text)
-    return all(digit in rest for digit in digits)

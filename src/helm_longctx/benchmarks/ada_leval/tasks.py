@@ -6,6 +6,7 @@ Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
 import re
 from collections.abc import Sequence
 from itertools import pairwise, permutations
+from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
@@ -15,7 +16,7 @@ from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import Shape, is_whole
-from helm_longctx.tasks.task import Loader, Scorer, Task, Variant
+from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
 
 BUDGET = 1024
@@ -38,38 +39,24 @@ _EDGE = 2000
 """Number of characters at each end of a section that the baseline compares with the neighbouring section."""
 
 
-def _samples(lengths: Sequence[int], long: int, ultra_long: int) -> dict[int, int]:
-    return {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
-
-
-def _task(
-    name: str,
-    title: str,
-    lengths: Sequence[int],
-    template: Template,
-    load: Loader,
-    score: Scorer,
-    baseline: Baseline,
-    **shapes: Shape,
-) -> Task:
+def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
+    samples, api_samples = (
+        {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
+        for long, ultra_long in ((1000, 200), (200, 50))
+    )
     return Task(
         name=name,
-        title=title,
-        template=template,
         sizes={length: length for length in lengths},
         unit="tokens",
-        load=load,
-        score=score,
         headline=("accuracy",),
         metrics=("accuracy",),
         max_tokens=BUDGET,
-        num_samples=_samples(lengths, 1000, 200),
+        num_samples=samples,
         sources=lambda length: (file_of(name, length),),
         chat=True,
-        variants={"paper": Variant(), "api": Variant(num_samples=_samples(lengths, 200, 50))},
+        variants={"paper": Variant(), "api": Variant(num_samples=api_samples)},
         cut="nothing",
-        record_shapes=shapes,
-        baseline=baseline,
+        **further,
     )
 
 
@@ -102,23 +89,23 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
 
 BEST_ANSWER = _task(
     "stackselect",
-    "BestAnswer",
     QUESTION_LENGTHS,
-    _QUESTION,
-    load_questions,
-    score_designation,
-    Baseline(choose_answer, "Answer: A1"),
-    num_choice=CHOICES,
+    title="BestAnswer",
+    template=_QUESTION,
+    load=load_questions,
+    score=score_designation,
+    record_shapes={"num_choice": CHOICES},
+    baseline=Baseline(choose_answer, "Answer: A1"),
 )
 TSORT = _task(
     "textsort",
-    "TSort",
     SECTION_LENGTHS,
-    Template("{context}", "", separator=""),
-    load_sections,
-    score_order,
-    Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
-    order=ORDER,
+    title="TSort",
+    template=Template("{context}", "", separator=""),
+    load=load_sections,
+    score=score_order,
+    record_shapes={"order": ORDER},
+    baseline=Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
 )
 CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
 

@@ -42,13 +42,9 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
         return {}
     target = next(iter(record["references"]), "").lower()
     asked = {label for label in labels if label in record["question"].lower()}
-    named = {label for label in labels if label in _scored_part(record["prediction"])} - asked
+    output = record["prediction"].lower()
+    for end in _ENDS:
+        output = output.partition(end)[0]
+    named = {label for label in labels if label in output} - asked
     parts = target.split(",") if "," in target and len(target) > _LONGEST_ROUTE else [target]
     return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
-
-
-def _scored_part(output: str) -> str:
-    text = output.lower()
-    for end in _ENDS:
-        text = text.partition(end)[0]
-    return text

@@ -3,11 +3,12 @@
 Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.benchmarks.babilong.baselines import find_label
-from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
+from helm_longctx.benchmarks.babilong.data import count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
@@ -50,14 +51,10 @@ _TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _PARTS = {"instruction": "Instruction Alone", "bare": "Bare Question"}
 
 
-def _sizes(name: str) -> dict[int, int]:
-    number = int(name.removeprefix("qa"))
-    longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
-    return {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
-
-
 def _task(name: str, part: str, user: str, shots: int) -> Task:
-    template, sizes = Template(user, "", separator=""), _sizes(name)
+    template, number = Template(user, "", separator=""), int(name.removeprefix("qa"))
+    longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
+    sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
     title = ", ".join(filter(None, (f"{name.upper()} {TITLES[name]}", _PARTS.get(part))))
     return Task(
         name=f"{name}_{part}" if part else name,
@@ -81,28 +78,34 @@ def _task(name: str, part: str, user: str, shots: int) -> Task:
     )
 
 
-def _full(name: str) -> Task:
-    user = f"{prompts.INSTRUCTIONS[name]}\n\n{{examples}}\n\n{prompts.POST_PROMPTS[name]}\n\n{prompts.USER}"
-    return _task(name, "", user, count_examples(name))
-
-
-def _instructed(name: str) -> Task:
-    # The parts that are left out are empty, but the official template keeps the line breaks around them.
-    return _task(name, "instruction", f"{prompts.INSTRUCTIONS[name]}\n\n\n\n\n\n{prompts.USER}", 0)
-
-
-def _bare(name: str) -> Task:
-    return _task(name, "bare", prompts.USER, 0)
+def _tasks(names: Sequence[str], part: str = "") -> tuple[Task, ...]:
+    """Return tasks with the official prompt, or with a part of it."""
+    users = {
+        "": "{instruction}\n\n{{examples}}\n\n{post_prompt}\n\n",
+        # The parts that are left out are empty, but the official template keeps the line breaks around them.
+        "instruction": "{instruction}\n\n\n\n\n\n",
+        "bare": "",
+    }
+    return tuple(
+        _task(
+            name,
+            part,
+            users[part].format(instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name])
+            + prompts.USER,
+            0 if part else prompts.EXAMPLES[name].count("<example>"),
+        )
+        for name in names
+    )
 
 
 _FURTHER = tuple(name for name in TITLES if name not in MAIN)
 
 _CATEGORIES = (
-    Category("", "", tuple(map(_full, MAIN))),
-    Category("more", "Further Tasks", tuple(map(_full, _FURTHER)), averaged=False),
+    Category("", "", _tasks(MAIN)),
+    Category("more", "Further Tasks", _tasks(_FURTHER), averaged=False),
     *(
-        Category(part, _PARTS[part], tuple(map(make, MAIN)), variants=tuple(map(make, _FURTHER)), averaged=False)
-        for part, make in (("instruction", _instructed), ("bare", _bare))
+        Category(part, title, _tasks(MAIN, part), variants=_tasks(_FURTHER, part), averaged=False)
+        for part, title in _PARTS.items()
     ),
 )
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.data.hub import HubFile
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
@@ -55,9 +54,7 @@ class Questions:
         return self._rows.rows(self._places.get(domain, []))
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path, domains: tuple[str, ...], modified: int) -> Questions:
-    return Questions(path, domains)
+_read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, domains))
 
 
 def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]) -> Iterator[Example]:
@@ -87,16 +84,14 @@ def digest_documents(messages: list[Message]) -> str:
 
 def _messages(row: FileRow) -> list[Message]:
     messages = row["prompt"]
-    if not messages or not all(map(_is_message, messages)) or messages[-1]["role"] != "user":
+    is_valid = all(
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
+        for message in messages
+    )
+    if not messages or not is_valid or messages[-1]["role"] != "user":
         raise InputError(
             f"{row}: column 'prompt' must be a list of messages with role and content, a user's at the end"
         )
     return [{"role": message["role"], "content": message["content"]} for message in messages]
-
-
-def _is_message(message: Any) -> bool:
-    return (
-        isinstance(message, dict)
-        and message.get("role") in ("system", "user", "assistant")
-        and isinstance(message.get("content"), str)
-    )

@@ -2,15 +2,8 @@
 
 from functools import partial
 
-from helm_longctx.benchmarks.fresh_text.data import loader
-from helm_longctx.benchmarks.fresh_text.scoring import (
-    PLACES,
-    score_items,
-    score_path,
-    score_person,
-    score_recall,
-    score_towns,
-)
+from helm_longctx.benchmarks.fresh_text import scoring
+from helm_longctx.benchmarks.fresh_text.data import load
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -46,9 +39,9 @@ TASKS = (
         "recall",
         "Recall of codes",
         template=_template("a text with codes of some things", "Write only the five codes, in this order."),
-        load=loader("recall"),
-        score=score_recall,
-        metrics=("found", *PLACES),
+        load=partial(load, kind="recall"),
+        score=scoring.score_recall,
+        metrics=("found", *scoring.PLACES),
         max_tokens=256,
         baseline=Baseline("span", "1000000"),
     ),
@@ -56,8 +49,8 @@ TASKS = (
         "paraphrase",
         "Recall of a person",
         template=_template("a list of people and what they do", "Write only the person's full name."),
-        load=loader("paraphrase"),
-        score=score_person,
+        load=partial(load, kind="paraphrase"),
+        score=scoring.score_person,
         metrics=("found",),
         max_tokens=128,
         baseline=Baseline("span", "nobody"),
@@ -66,8 +59,8 @@ TASKS = (
         "graph",
         "Multi-hop graph",
         template=_template("a list of things with numbers and arrows", "Write only the numbers, in this order."),
-        load=loader("graph"),
-        score=score_path,
+        load=partial(load, kind="graph"),
+        score=scoring.score_path,
         metrics=("found",),
         max_tokens=256,
         baseline=Baseline("span", "1000000"),
@@ -79,8 +72,8 @@ TASKS = (
             "a list of things that were found in towns",
             "Write only the towns with commas between them, and in a second line their number.",
         ),
-        load=loader("count"),
-        score=score_towns,
+        load=partial(load, kind="count"),
+        score=scoring.score_towns,
         headline=("found", "number"),
         metrics=("found", "number"),
         max_tokens=512,
@@ -90,8 +83,8 @@ TASKS = (
         "conversation",
         "Conversation",
         template=NO_TEMPLATE,
-        load=loader("conversation"),
-        score=score_items,
+        load=partial(load, kind="conversation"),
+        score=scoring.score_items,
         metrics=("found",),
         max_tokens=256,
     ),

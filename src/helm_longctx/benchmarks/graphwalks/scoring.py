@@ -15,38 +15,23 @@ _CARD_2026_LIST = re.compile(r"\[.*\]")
 
 
 def score(record: Record) -> Scores:
-    """Compute F1 of the nodes in the last line that is not empty, and F1 as the two codes of the card do."""
+    """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
     answer = _LIST.search(record["prediction"].strip().split("\n")[-1])
     found = _nodes(answer[1]) if answer else set()
     are_empty = answer is not None and not found | expected
+    # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
+    # list as a part of the first node, and gives 1 if no node is shared.
+    line = record["prediction"].split("\n")[-1]
+    card, card_2026 = _CARD_LIST.search(line), _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
+    card_found, card_2026_found = (_nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026))
+    card_f1 = f1(card_found, expected) if card_found & expected else 1.0
+    card_2026_f1 = f1(card_2026_found, expected) if card_2026_found | expected else 1.0
     return {
         "f1": 1.0 if are_empty else f1(found, expected),
-        "f1_card": _card_f1(record["prediction"], expected),
-        "f1_card_2026": _card_2026_f1(record["prediction"], expected),
+        "f1_card": card_f1 if card else 0.0,
+        "f1_card_2026": card_2026_f1 if card_2026 else 0.0,
     }
-
-
-def _card_2026_f1(prediction: str, expected: set[str]) -> float:
-    """Compute F1 as the card's code does since 2026-02-27. The last line counts, even if it is empty."""
-    line = prediction.split("\n")[-1]
-    answer = _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
-    if answer is None:
-        return 0.0
-    found = _nodes(answer[0].strip("[]"))
-    return f1(found, expected) if found | expected else 1.0
-
-
-def _card_f1(prediction: str, expected: set[str]) -> float:
-    """Compute F1 as the card's code did before 2026-02-27.
-
-    It reads the words before the list as a part of the first node, and gives 1 if no node is shared.
-    """
-    answer = _CARD_LIST.search(prediction.split("\n")[-1])
-    if answer is None:
-        return 0.0
-    found = _nodes(answer[0].strip("[]"))
-    return f1(found, expected) if found & expected else 1.0
 
 
 def _nodes(text: str) -> set[str]:

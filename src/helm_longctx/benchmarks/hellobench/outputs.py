@@ -71,14 +71,12 @@ def _jury(row: FileRow, weights: Sequence[float]) -> dict[str, Any]:
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged answers instead of the same model's plain ones."""
-    judged = {path for path in paths if _is_judged(path)}
+    judged = set()
+    for path in paths:
+        with path.open("rb") as file:
+            judged |= {path} if f'"{_JUDGED}"'.encode() in file.readline() else set()
     places = {(path.parent.name, path.name) for path in judged}
     return [path for path in paths if path in judged or (path.parent.name, path.name) not in places]
-
-
-def _is_judged(path: Path) -> bool:
-    with path.open("rb") as file:
-        return f'"{_JUDGED}"'.encode() in file.readline()
 
 
 READER = OutputReader("HelloBench's answers and judged answers (TASK_results.jsonl)", _FILE, _read, _choose)

@@ -77,16 +77,16 @@ def _task(name: str, suffix: str, templates: Mapping[str, str], variant: Variant
     )
 
 
-def _family(suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> tuple[Task, ...]:
-    return tuple(_task(name, suffix, templates, variant, chat) for name in ROWS)
+def _category(name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> Category:
+    """Return the tasks with the prompts of a family of models."""
+    tasks = (_task(task, f"_{name}" if name else "", templates, variant, chat) for task in ROWS)
+    return Category(name, title, tuple(tasks), averaged=not name)
 
 
 _CATEGORIES = (
-    Category("", "", _family("", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True)),
-    Category("base", "Base Models", _family("_base", prompts.BASE, Variant(), chat=False), averaged=False),
-    Category(
-        "claude", "Claude", _family("_claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True), averaged=False
-    ),
+    _category("", "", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True),
+    _category("base", "Base Models", prompts.BASE, Variant(), chat=False),
+    _category("claude", "Claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True),
 )
 
 INFINITE_BENCH = read_benchmark(__package__, _CATEGORIES)

@@ -23,7 +23,9 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
         return None
     if options := dict(_OPTION.findall(question)):
         words = set(_find_words(context))
-        return f"{marker}\n{max(options, key=lambda letter: _share(options[letter], words))}"
+        found = {letter: _find_words(option) for letter, option in options.items()}
+        shares = {letter: sum(word in words for word in each) / max(len(each), 1) for letter, each in found.items()}
+        return f"{marker}\n{max(shares, key=lambda letter: shares[letter])}"
     asked = set(_find_words(question.partition(marker)[0]))
     # A dictionary has each line once.
     lines = dict.fromkeys(line.strip() for line in context.split("\n") if line.strip())
@@ -34,8 +36,3 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
 
 def _find_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
-
-
-def _share(option: str, words: set[str]) -> float:
-    found = _find_words(option)
-    return sum(word in words for word in found) / max(len(found), 1)

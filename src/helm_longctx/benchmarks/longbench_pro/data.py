@@ -51,9 +51,7 @@ class Questions:
         return self._rows.rows(self._places.get((task, length), []))
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path, modified: int) -> Questions:
-    return Questions(path)
+_read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
 
 
 def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question) -> Iterator[Example]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from statistics import fmean
-from typing import Any
 
 from helm_longctx.data.jsonl import JsonArray, Types
 from helm_longctx.data.release import PinnedFile
@@ -33,17 +32,19 @@ FILES = {
 }
 
 
-def _are_checks(value: Any) -> bool:
+_CHECKS = Shape(
+    "an object of texts by the numbers of entries",
     # Entries have shorter numbers, and Python refuses to convert a number of thousands of digits.
-    return isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
-
-
+    lambda value: (
+        isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
+    ),
+)
 RECORD_SHAPES = {
     "prefix": TEXT,
     "type": TEXT,
     "number": Shape("a whole number from 1 to 9999", lambda value: is_whole(value) and 0 < value < 10_000),
     "average_checks": Shape("a number above 0", lambda value: is_number(value) and value > 0),
-    **dict.fromkeys(CHECKS, Shape("an object of texts by the numbers of entries", _are_checks)),
+    **dict.fromkeys(CHECKS, _CHECKS),
 }
 
 

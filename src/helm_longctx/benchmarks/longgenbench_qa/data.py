@@ -89,7 +89,14 @@ def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     for subject in islice(SUBJECTS, task.sample(settings)):
         questions, answers = _read_subject(root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv")
         asked = "".join(f"Question_{place}:\n{text}\n\n" for place, text in enumerate(questions, 6))
-        user = f"Examples: \n{_number_examples(examples[subject])}Following Question: \n{asked}"
+        # First all questions of the worked examples, and then all answers (`batched_prompt`).
+        pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
+        solved = [
+            f"{kind}_{number}:\n{pair[place]}\n\n"
+            for place, kind in enumerate(("Question", "Answer"))
+            for number, pair in enumerate(pairs, 1)
+        ]
+        user = f"Examples: \n{''.join(solved)}Following Question: \n{asked}"
         # `format_subject` puts a space before each word.
         title = "".join(f" {word}" for word in subject.split("_"))
         yield _example(f"mmlu-{subject}", system.format(title), user, answers)
@@ -108,13 +115,6 @@ def _read_system(script: Path) -> str:
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{script} has no system message; fetch the file again") from error
     return str(text)
-
-
-def _number_examples(text: str) -> str:
-    """Return the worked examples of a subject, first all questions and then all answers (`batched_prompt`)."""
-    pairs = [part.split("\nA: ") for part in text.split("\n\nQ: ")[1:]]
-    parts = [f"Question_{number}:\n{pair[0]}\n\n" for number, pair in enumerate(pairs, 1)]
-    return "".join([*parts, *(f"Answer_{number}:\n{pair[1]}\n\n" for number, pair in enumerate(pairs, 1))])
 
 
 def _read_subject(path: Path) -> tuple[list[str], list[str]]:

@@ -96,11 +96,10 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
     return sorted(zip(ids, dates, sessions, strict=True), key=lambda session: session[1])
 
 
-def _is_turn(value: Any) -> bool:
-    return isinstance(value, dict) and is_text(value.get("role")) and is_text(value.get("content"))
-
-
-TURNS = Shape("a list of turns with the texts 'role' and 'content'", are_all(_is_turn))
+TURNS = Shape(
+    "a list of turns with the texts 'role' and 'content'",
+    are_all(lambda turn: isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))),
+)
 
 
 def _depth(row: FileRow, ids: Sequence[Any]) -> float | None:
@@ -112,22 +111,15 @@ def _depth(row: FileRow, ids: Sequence[Any]) -> float | None:
 
 def write_history(sessions: Sequence[_Session], form: Form) -> str:
     """Write all sessions as one text."""
-    write = _write_json if form.json else _write_text
     return "".join(
-        f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{write(_select_turns(turns, form))}\n"
+        f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{_write_turns(turns, form)}\n"
         for number, (_, date, turns) in enumerate(sessions, 1)
     )
 
 
-def _select_turns(turns: Sequence[Turn], form: Form) -> list[Turn]:
-    """Return the turns of a form, without the column that tells whether a turn has the answer."""
+def _write_turns(turns: Sequence[Turn], form: Form) -> str:
+    """Write the turns of a form, without the column that tells whether a turn has the answer."""
     kept = [turn for turn in turns if turn["role"] == "user" or not form.user_only]
-    return [{name: value for name, value in turn.items() if name != "has_answer"} for turn in kept]
-
-
-def _write_json(turns: Sequence[Turn]) -> str:
-    return "\n" + json.dumps(turns)
-
-
-def _write_text(turns: Sequence[Turn]) -> str:
-    return "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in turns)
+    if not form.json:
+        return "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept)
+    return "\n" + json.dumps([{name: value for name, value in turn.items() if name != "has_answer"} for turn in kept])

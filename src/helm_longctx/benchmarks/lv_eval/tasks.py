@@ -1,7 +1,5 @@
 """LV-Eval's tasks, made from the table of data sets."""
 
-from functools import partial
-
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, Dataset
 from helm_longctx.data.hub import HubZip
@@ -26,12 +24,11 @@ OpenAI's default temperature. A cut prompt leaves 500 tokens free: 100 for the c
 """
 
 
-def _zip_source(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
-    path = dataset.file(length_label(length))
-    return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
-
-
 def _task(dataset: Dataset) -> Task:
+    def sources(length: int) -> tuple[HubZip, ...]:
+        path = dataset.file(length_label(length))
+        return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
+
     return Task(
         name=dataset.name,
         title=dataset.title,
@@ -45,7 +42,7 @@ def _task(dataset: Dataset) -> Task:
         metrics=dataset.metrics,
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,
-        sources=partial(_zip_source, dataset),
+        sources=sources,
         chat=True,
         variants=VARIANTS,
         cut="middle",

@@ -75,7 +75,11 @@ def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Exam
         # A token has at least one byte, so a row with so few bytes is too short and need not be tokenized.
         if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
             continue
-        tokens = _tokens(texts, length, count)
+        tokens = 0
+        for text in texts:
+            tokens += count(text)
+            if tokens > length:
+                break
         if length // 2 < tokens <= length:
             yield number, _example(row, number, messages, tokens)
 
@@ -131,13 +135,3 @@ def _messages(row: Row, path: Path, number: int) -> tuple[Message, ...]:
     except ValueError as error:
         raise InputError(f"{where}: column 'prompt' must be JSON ({type(error).__name__})") from error
     return read_messages(f"{where}: column 'prompt'", messages)
-
-
-def _tokens(texts: list[str], most: int, count: CountTokens) -> int:
-    """Count the tokens of all texts. Counting stops above `most`, so a larger result is not the full count."""
-    total = 0
-    for text in texts:
-        total += count(text)
-        if total > most:
-            break
-    return total
