@@ -254,7 +254,7 @@ ROOMS: dict[str, set[str]] = {
     "models": {"data", "redaction", "tasks"},
     "runs": {"redaction", "tasks"},
     "helm": {"data", "models", "redaction", "tasks"},
-    "judging": {"helm", "models", "redaction", "tasks"},
+    "judging": {"data", "helm", "models", "redaction", "tasks"},
     "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
     "results": {"data", "helm", "judging", "redaction", "runs", "tasks"},
     "runner": {"data", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
-from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
+from helm_longctx.benchmarks.longbench.tasks import DATASETS, Dataset
 from tests.benchmarks.lv_eval.fabricate import sentence
 from tests.support.fabricate_words import write
 

@@ -3,20 +3,47 @@
 Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
 """
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
-from helm_longctx.benchmarks.babilong.baselines import find_label
 from helm_longctx.benchmarks.babilong.data import count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[^.!?\n]+")
+
+
+def find_label(template: Template, labels: Sequence[str], messages: Sequence[Message]) -> str | None:
+    """Return a label of the last sentence that has one, and the most words of the question.
+
+    Args:
+        template: the task's template.
+        labels: the task's labels in lower case. Those in the question are never the answer.
+
+    Returns:
+        A label. None if the template did not make the prompt.
+    """
+    fields = template.parse(messages[-1]["content"])
+    if fields is None:
+        return None
+    words = set(_WORD.findall(fields["question"].lower()))
+    possible = [label for label in labels if label not in words] or list(labels)
+    # Of several best sentences, `max` returns the first, so the last sentence comes first.
+    sentences = reversed(_SENTENCE.findall(fields["context"].lower()))
+    found = [each for each in sentences if any(label in each for label in possible)]
+    best = max(found, key=lambda sentence: len(words.intersection(_WORD.findall(sentence))), default="")
+    return next((label for label in possible if label in best), possible[0])
+
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))
 """The tasks whose mean is published."""

@@ -8,11 +8,10 @@ no published numbers for those lengths.
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, records, scoring, verdicts
-from helm_longctx.benchmarks.helmet.data import alce, books, generate, passages, ruler
+from helm_longctx.benchmarks.helmet.data import alce, books, passages, ruler
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
-from helm_longctx.benchmarks.helmet.release import published_results, release_file, repository_file
+from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.hub import HubDataset, HubFile
@@ -110,7 +109,7 @@ def _ruler(
     name: str,
     title: str,
     folder: str,
-    make: generate.Maker,
+    make: ruler.Maker,
     max_tokens: int,
     template: Template = _NEEDLE,
     has_depth: bool = True,

@@ -4,14 +4,16 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/evaluation.py (`ta
 (budgets, repeats, temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from helm_longctx.benchmarks.longbench_pro.baseline import answer_lines
 from helm_longctx.benchmarks.longbench_pro.data import SOURCE, load
-from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT
+from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
 from helm_longctx.benchmarks.longbench_pro.scoring import (
     BY_CLASS,
+    MARKERS,
     SIMILARITY,
     score_lines,
     score_summary,
@@ -20,9 +22,41 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
+
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.、):：）]\s*(.+)$", re.MULTILINE)
+_WORD = re.compile(r"[^\W\d_]{4,}|[\u4e00-\u9fff]{2}")
+_FEWEST_LINES = 3
+
+
+def answer_lines(messages: Sequence[Message]) -> str | None:
+    """Answer with the option whose words are most often in the text, or with the lines that share most words.
+
+    There are as many lines as the question's own example has. Returns None if the prompt is not one of LongBench Pro's.
+    """
+    context, _, question = messages[-1]["content"].rpartition(SEPARATOR)
+    marker = next((marker for marker in MARKERS if marker in question), None)
+    if not context or marker is None:
+        return None
+    if options := dict(_OPTION.findall(question)):
+        words = set(_find_words(context))
+        found = {letter: _find_words(option) for letter, option in options.items()}
+        shares = {letter: sum(word in words for word in each) / max(len(each), 1) for letter, each in found.items()}
+        return f"{marker}\n{max(shares, key=lambda letter: shares[letter])}"
+    asked = set(_find_words(question.partition(marker)[0]))
+    # A dictionary has each line once.
+    lines = dict.fromkeys(line.strip() for line in context.split("\n") if line.strip())
+    count = max(_FEWEST_LINES, question.rpartition(marker)[2].strip().count("\n") + 1)
+    best = sorted(lines, key=lambda line: len(asked.intersection(_find_words(line))), reverse=True)[:count]
+    return "\n".join([marker, *best])
+
+
+def _find_words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
 
 EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d44af"
 """The official model for the similarity of summaries. The official code pins no commit."""

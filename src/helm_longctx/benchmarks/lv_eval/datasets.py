@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
-from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
+from helm_longctx.benchmarks.lv_eval.scoring import CONFUSED, confusion
 from helm_longctx.tasks.task import Record, Scorer, Scores
 
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
-from helm_longctx.benchmarks.mrcr.needles import find_answer
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, find_answer, load, load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category

@@ -4,11 +4,11 @@ Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/prepare.py (parameters, nu
 at 4809570 (branch rulerv2-ns), README.md (output budget, temperature).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.ruler2 import prompts, scoring
-from helm_longctx.benchmarks.ruler2.baselines import choose_letter, copy_question, find_document
 from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, number_documents, number_questions
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
 from helm_longctx.data.root import DataRoot
@@ -18,8 +18,56 @@ from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Script
 from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
 from helm_longctx.tasks.template import Template
+
+_COPY_ALL, _COPY_STEPS, _COPY_ONE = (
+    Template(text, "", separator="") for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)
+)
+_SOLVE = tuple(
+    Template(prompts.SOLVE_CONTEXT + text, "", separator="") for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
+)
+_FIND = tuple(Template(text, "", separator="") for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER))
+
+_DOCUMENT = re.compile(r"^Document (\d+):\n(.*(?:\n.+)*)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+
+
+def copy_question(messages: Sequence[Message]) -> str | None:
+    """Copy the questions with a number; None if the conversation asks for none."""
+    prompt = messages[-1]["content"]
+    for template in (_COPY_ALL, _COPY_STEPS, _COPY_ONE):
+        fields = template.parse(prompt)
+        if fields is not None:
+            found = re.findall(rf"^Question {re.escape(fields['query'])}: (.*)$", fields["context"], re.MULTILINE)
+            order = re.match(r"\d+", fields.get("order", ""))
+            one = found[int(order[0]) - 1 :][:1] if order else found[:1]
+            return "\n\n".join(found if template is _COPY_ALL else [*found, *one] if template is _COPY_STEPS else one)
+    return None
+
+
+def choose_letter(messages: Sequence[Message]) -> str | None:
+    """Choose the first option; None if the conversation asks for none."""
+    return "\\boxed{A}" if any(template.parse(messages[-1]["content"]) for template in _SOLVE) else None
+
+
+def find_document(messages: Sequence[Message]) -> str | None:
+    """Find the document with the most words of a text or a question; None if none is asked for."""
+    for template in _FIND:
+        fields = template.parse(messages[-1]["content"])
+        if fields is not None:
+            words = {*_WORD.findall(fields["query"].lower())}
+            documents = _DOCUMENT.findall(fields["context"])
+            return str(max(documents, key=lambda document: _compare(document[1], words), default=("", ""))[0])
+    return None
+
+
+def _compare(text: str, words: set[str]) -> float:
+    """Return how many words a text shares, less if it is long."""
+    found = {*_WORD.findall(text.lower())}
+    return len(found & words) / (len(found) + 10)
+
 
 SAMPLES, MAX_TOKENS = 100, 16384
 

@@ -13,7 +13,7 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2, make_cutter
+from helm_longctx.benchmarks.helmet.release import LLAMA_2, make_cutter
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data import generate
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_llama2_counter
+from helm_longctx.benchmarks.helmet.data import ruler
+from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -31,17 +31,15 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     if rows := _official_rows(task, settings, root, types):
         return _read_official(task, settings, rows, convert)
     pairs = _pairs(task, settings.level)
-    return _generate(task, settings, root, partial(generate.fit_rows, generate.json_kv, at_most=pairs), convert)
+    return _generate(task, settings, root, partial(ruler.fit_rows, ruler.json_kv, at_most=pairs), convert)
 
 
-def load_ruler(
-    task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
-) -> Iterable[Example]:
+def load_ruler(task: Task, settings: Settings, root: DataRoot, make: ruler.Maker, has_depth: bool) -> Iterable[Example]:
     """Load one of RULER's tasks, which have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
         return _read_official(task, settings, rows, convert, has_depth)
-    return _generate(task, settings, root, partial(generate.fit_rows, make), convert)
+    return _generate(task, settings, root, partial(ruler.fit_rows, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
