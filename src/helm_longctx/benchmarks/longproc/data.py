@@ -7,7 +7,6 @@ and the sample are from its add-on for HELMET (princeton-nlp/HELMET, branch long
 import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +63,19 @@ class Files:
     """A task's files and how a row becomes a data point.
 
     Args:
-        levels: names of the levels that exist.
         columns: the columns that every row must have, with their types.
         item: makes the official `item` of a row; gets the row and the task's folder.
-        file: the file's name, with `{level}` if each level has a file of its own.
+        levels: names of the levels that exist.
+        file: the file's name; empty if each level has a file of its own, which is named after task and level.
         demonstrations: makes the text for `{demonstration}` in the template; gets the task's folder.
         fields: names of the template's other fields; needed only with demonstrations.
         wanted: whether a row belongs to a level, which is given in output tokens.
     """
 
-    levels: tuple[str, ...]
     columns: Types
     item: Callable[[Row, Path], dict[str, Any]]
-    file: str
+    levels: tuple[str, ...] = tuple(LEVELS)
+    file: str = ""
     demonstrations: Callable[[Path], str] | None = None
     fields: tuple[str, ...] = ()
     wanted: Callable[[Row, int], bool] = field(default=lambda row, tokens: True)
@@ -94,22 +93,19 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
     """
     files, folder = TASKS[task], root / task
     template = _template(files, folder)
-    path = folder / files.file.format(level=level)
+    path = folder / (files.file or f"{task}_{level}.json")
     number = 0
     for index, row in enumerate(JsonArray(path, files.columns), 1):
         # Numbers count the rows of the level, because the official loader filters before anything else
         # (longproc_data.py:377).
-        if files.wanted(row, LEVELS[level]):
-            yield _problem(number, template, files, row, path, index)
-            number += 1
-
-
-def _problem(number: int, template: str, files: Files, row: Row, path: Path, index: int) -> Problem:
-    try:
-        item = files.item(row, path.parent)
-    except InputError as error:
-        raise InputError(f"{path}: item {index}: {error}") from error
-    return Problem(number, _fill(template, path.with_name(_TEMPLATES), item), item)
+        if not files.wanted(row, LEVELS[level]):
+            continue
+        try:
+            item = files.item(row, folder)
+        except InputError as error:
+            raise InputError(f"{path}: item {index}: {error}") from error
+        yield Problem(number, _fill(template, folder / _TEMPLATES, item), item)
+        number += 1
 
 
 def _template(files: Files, folder: Path) -> str:
@@ -180,10 +176,6 @@ def _route(row: Row, folder: Path) -> dict[str, Any]:
     }
 
 
-def _story(row: Row, folder: Path) -> dict[str, Any]:
-    return {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]}
-
-
 def _equations(row: Row, folder: Path) -> dict[str, Any]:
     numbers, target = row["nums"], row["target"]
     # `type` and not `isinstance`, because `True` is an int in Python.
@@ -209,11 +201,6 @@ def _procedure(row: Row) -> str:
         return travel.demonstrate(travel.Trip.of(row))
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"column 'constraints' gives no plan ({type(error).__name__})") from error
-
-
-@cache
-def _countdown_demonstrations(folder: Path) -> str:
-    return countdown.demonstrations()
 
 
 def _travel_demonstrations(folder: Path) -> str:
@@ -245,41 +232,32 @@ _TRIP: Types = {
 
 TASKS: Mapping[str, Files] = {
     "html_to_tsv": Files(
-        levels=tuple(LEVELS),
-        columns=_texts(*_TABLE_FIELDS, "html_path", "gt"),
-        item=_table,
-        file="html_to_tsv_{level}.json",
+        _texts(*_TABLE_FIELDS, "html_path", "gt"),
+        _table,
     ),
     "pseudo_to_code": Files(
+        {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
+        _code,
         levels=("0.5k", "2k"),
-        columns={"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
-        item=_code,
-        file="pseudo_to_code_{level}.json",
     ),
     "path_traversal": Files(
-        levels=tuple(LEVELS),
-        columns={"context_nl": str, "question_repr": list, "answer_nl": str},
-        item=_route,
-        file="path_traversal_{level}.json",
+        {"context_nl": str, "question_repr": list, "answer_nl": str},
+        _route,
     ),
     "tom_tracking": Files(
-        levels=tuple(LEVELS),
-        columns=_texts(*_STORY_FIELDS, "solution"),
-        item=_story,
-        file="tom_tracking_{level}.json",
+        _texts(*_STORY_FIELDS, "solution"),
+        lambda row, folder: {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]},
     ),
     "countdown": Files(
-        levels=tuple(LEVELS),
-        columns={"nums": list, "target": int},
-        item=_equations,
-        file="countdown_{level}.json",
-        demonstrations=_countdown_demonstrations,
+        {"nums": list, "target": int},
+        _equations,
+        demonstrations=lambda folder: countdown.demonstrations(),
         fields=("nums", "target"),
     ),
     "travel_planning": Files(
+        {**_TRIP, "estimated_output_tokens": (int, float)},
+        _trip,
         levels=("2k", "8k"),
-        columns={**_TRIP, "estimated_output_tokens": (int, float)},
-        item=_trip,
         file="travel_planning_all.json",
         demonstrations=_travel_demonstrations,
         fields=("problem",),
@@ -292,5 +270,9 @@ TASKS: Mapping[str, Files] = {
 def source(task: str, level: str) -> RepositoryFolder:
     """Return the data that a task needs at a level. The repository's folder `data` is always fetched whole."""
     files = TASKS[task]
-    names = [files.file.format(level=level), _TEMPLATES, *([_TRAVEL_EXAMPLES] if task == "travel_planning" else [])]
+    names = [
+        files.file or f"{task}_{level}.json",
+        _TEMPLATES,
+        *([_TRAVEL_EXAMPLES] if task == "travel_planning" else []),
+    ]
     return RepositoryFolder(REPOSITORY, COMMIT, "data", TREE, FOLDER, tuple(f"{task}/{name}" for name in names))
