@@ -58,7 +58,12 @@ def scored(root: Path) -> Scored:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "passes", lambda code, tests: True)
         return [
-            (task, output, EVALUATORS[task].score({"prediction": output, "item": items[task, level, number]}), json.loads(said))
+            (
+                task,
+                output,
+                EVALUATORS[task].score({"prediction": output, "item": items[task, level, number]}),
+                json.loads(said),
+            )
             for (task, level, number, output), said in zip(cases(root), GOLDEN["scores"], strict=True)
         ]
 

@@ -6,8 +6,7 @@ import string
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
-from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LV_EVAL
 
 EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 

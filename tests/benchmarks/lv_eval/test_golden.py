@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.cutting.middle import middle_cutter
 from helm_longctx.tasks.task import Settings

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.lv_eval import scoring
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS
 from helm_longctx.errors import InputError
 
 TEXT = st.text(max_size=60) | st.text("aA the1.:\n ，。《的北京c", max_size=40)

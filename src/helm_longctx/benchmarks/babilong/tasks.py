@@ -1,23 +1,66 @@
-"""BABILong's twenty tasks with the official prompt, and with less of it.
+"""BABILong's twenty tasks with the official prompt and with less of it, and its metric.
 
-Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
+Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget) and
+babilong/metrics.py (`TASK_LABELS`, `preprocess_output`, `compare_answers`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.benchmarks.babilong.data import count_samples, find_source, load
-from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Record, Scores, Task
 from helm_longctx.tasks.template import Template
+
+_PLACES = frozenset({"bathroom", "bedroom", "garden", "hallway", "kitchen", "office"})
+_YES_NO = frozenset({"no", "yes"})
+_ROUTES = frozenset(f"{first},{second}" for first in "nesw" for second in "nesw") - {"n,s", "s,n", "e,w", "w,e"}
+
+LABELS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("qa1", "qa2", "qa3", "qa4", "qa11", "qa12", "qa13"), _PLACES),
+    "qa5": frozenset({"bill", "fred", "jeff", "mary", "apple", "football", "milk"}),
+    **dict.fromkeys(("qa6", "qa9", "qa17", "qa18"), _YES_NO),
+    "qa7": frozenset({"none", "one", "three", "two"}),
+    "qa8": frozenset({"apple", "football", "milk", "nothing"}),
+    "qa10": frozenset({"maybe", "no", "yes"}),
+    "qa14": frozenset({"bedroom", "cinema", "kitchen", "office", "park", "school"}),
+    "qa15": frozenset({"cat", "mouse", "sheep", "wolf"}),
+    "qa16": frozenset({"gray", "green", "white", "yellow"}),
+    "qa19": _ROUTES,
+    "qa20": frozenset({"bedroom", "bored", "garden", "hungry", "kitchen", "thirsty", "tired"}),
+}
+"""The possible answers of each task, in lower case."""
+
+_ENDS = (".", "<context>", "<example>")
+"""The scored part of an output ends before these texts."""
+
+_LONGEST_ROUTE = len("n,e")
+
+
+def score_label(record: Record, labels: Collection[str]) -> Scores:
+    """Return whether the output has exactly the labels of the target.
+
+    Labels in the question are ignored, because they are never the answer. A target with a comma, as in qa8, has several
+    labels, except the routes of qa19, which are labels themselves. Without the question there is no score.
+    """
+    if "question" not in record:
+        return {}
+    target = next(iter(record["references"]), "").lower()
+    asked = {label for label in labels if label in record["question"].lower()}
+    output = record["prediction"].lower()
+    for end in _ENDS:
+        output = output.partition(end)[0]
+    named = {label for label in labels if label in output} - asked
+    parts = target.split(",") if "," in target and len(target) > _LONGEST_ROUTE else [target]
+    return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
+
 
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.benchmark import Published

@@ -1,9 +1,12 @@
-"""RULER's thirteen tasks, and tasks of needles that differ from them in one number.
+"""RULER's thirteen tasks, tasks of needles that differ from them in one number, and the metrics.
 
-Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets) and
-scripts/config_tasks.sh (number of samples).
+Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets),
+scripts/config_tasks.sh (number of samples), scripts/eval/evaluate.py (`postprocess_pred`) and
+scripts/eval/synthetic/constants.py (metrics). The official result is the mean over samples in percent, rounded to two
+decimals.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -11,7 +14,6 @@ from typing import Any
 
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WORDS
-from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.sentence_model import SENTENCE_MODEL
@@ -22,8 +24,28 @@ from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Samples, Script
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 from helm_longctx.tasks.template import Template
+
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+def score_all(record: Record) -> Scores:
+    """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
+    hits = _hits(record)
+    return {"string_match_all": sum(hits) / len(hits)} if hits else {}
+
+
+def score_any(record: Record) -> Scores:
+    """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
+    hits = _hits(record)
+    return {"string_match_part": float(any(hits))} if hits else {}
+
+
+def _hits(record: Record) -> list[bool]:
+    output = _CONTROL.sub("\n", record["prediction"].strip()).strip().lower()
+    return [answer.lower() in output for answer in record["references"]]
+
 
 SAMPLES = 500
 NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")

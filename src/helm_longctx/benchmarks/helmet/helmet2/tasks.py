@@ -1,9 +1,10 @@
 """HELMET's new tasks: recall and RULER to two million tokens, graphs, and LongBench v2. The new MRCR is in `mrcr`.
 
-Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py. RULER and JSON KV differ from the published tasks in their
-files, which were measured with Llama 3's tokenizer.
+Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py, with its `post_process` functions. RULER and JSON KV differ
+from the published tasks in their files, which were measured with Llama 3's tokenizer.
 """
 
+import re
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
@@ -16,12 +17,50 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
     release_file,
 )
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
-from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
+from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Record, Scores, Task
 from helm_longctx.tasks.template import Template
+
+_FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
+_ANY_LIST = re.compile(r"\[([^\]]*)\]?")
+
+
+def score_json_kv(record: Record) -> Scores:
+    """Score the whole output; the published task also scores the line after its prefix."""
+    return answer_metrics(record["prediction"], record["references"])
+
+
+def score_graphwalk(record: Record) -> Scores:
+    """Compute F1 of the nodes in the list after "Final Answer:", or else in the first list.
+
+    A repeated node lowers the precision.
+    """
+    output, answer = record["prediction"], record["references"]
+    match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
+    found = [item.strip() for item in match[1].split(",") if item.strip()] if match else []
+    if not answer:
+        return {"f1": float(not found)}
+    shared = len({*found} & {*answer})
+    recall, precision = shared / len(answer), shared / len(found) if found else 0.0
+    return {"f1": 2 * (recall * precision) / (recall + precision) if shared else 0.0}
+
+
+def score_choice(record: Record) -> Scores:
+    """Return the better score of the whole output and of the line after the prefix.
+
+    The substring match is for the whole output.
+    """
+    whole = answer_metrics(record["prediction"], record["references"])
+    parsed = answer_metrics(parse_output(record["prediction"], CHOICE_PREFIX), record["references"])
+    # The official code raises a KeyError here: it drops this metric from the scores of the parsed line and then reads
+    # it.
+    return {
+        name: value if name == "substring_exact_match" else max(value, parsed[name]) for name, value in whole.items()
+    }
+
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
 LENGTHS = [4096 << power for power in range(10)]
