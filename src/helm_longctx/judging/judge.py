@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,15 +135,20 @@ class Judge:
                 return Reply(text, None, result, usages)
             text, error = reply_text(result)
             if result.success and not result.cached:
-                usages.append(usage_of(result) or _estimate_usage(request.text, text or ""))
-            verdict = _parse(request, text) if text else None
-            if verdict is not None:
-                return Reply(text, verdict, None, usages)
+                estimate = Usage(len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS)
+                usages.append(usage_of(result) or estimate)
+            with suppress(Exception):  # of a benchmark's parser; another reply can have a verdict
+                if text and (verdict := request.parse(text)) is not None:
+                    return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
 
     def _result(self, request: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
         """Request reply `number`. Return it, or the error if the call keeps failing."""
-        prompt, messages = self._prompt_and_messages(request)
+        prompt, messages = request.text, self._messages
+        if request.system and self._takes_system:
+            # HELM's clients ignore a prompt that comes with messages, or refuse it.
+            turns = {"system": request.system, "user": request.prompt}
+            prompt, messages = "", [{"role": role, "content": content} for role, content in turns.items()]
         seeded = SeededRequest(
             model=self.model,
             model_deployment=self.name,
@@ -165,24 +171,6 @@ class Judge:
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
         attempt.cache_replies()
         return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
-
-    def _prompt_and_messages(self, request: JudgeRequest) -> tuple[str, list[dict[str, str]] | None]:
-        if not (request.system and self._takes_system):
-            return request.text, self._messages
-        # HELM's clients ignore a prompt that comes with messages, or refuse it.
-        turns = {"system": request.system, "user": request.prompt}
-        return "", [{"role": role, "content": content} for role, content in turns.items()]
-
-
-def _parse(request: JudgeRequest, text: str) -> Verdict | None:
-    try:
-        return request.parse(text)
-    except Exception:  # of a benchmark's parser; another reply can have a verdict
-        return None
-
-
-def _estimate_usage(prompt: str, reply: str) -> Usage:
-    return Usage(input_tokens=len(prompt) // CHARACTERS, output_tokens=len(reply) // CHARACTERS)
 
 
 def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
