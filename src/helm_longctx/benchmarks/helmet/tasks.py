@@ -13,9 +13,8 @@ from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_split
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
-from helm_longctx.data.fetch import Source
 from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.release import PinnedFile, ReleaseFile
+from helm_longctx.data.release import ReleaseFile
 from helm_longctx.data.sentence_model import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category, Metric
@@ -326,86 +325,59 @@ NOCITE = (
 _CITE = Category("cite", "Cite", CITE, variants=NOCITE, judge="helm_longctx.benchmarks.helmet.judge.CitationAnnotator")
 
 
-_JUDGED_ANSWER = (*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS)
+_book = partial(make_task, unit="tokens of text", shots=2, chat=True)
+_book_qa = partial(_book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS)
+_book_question = partial(_book_qa, baseline=Baseline("span", "A"), question_only=asking.BOOK_QUESTION)
 
-
-def _long_qa(
-    name: str,
-    title: str,
-    template: Template,
-    load: Loader,
-    score: Scorer,
-    headline: str,
-    max_tokens: int,
-    *sources: Source,
-    rubric: PinnedFile | None = None,
-    answer: AnswerKind = "span",
-) -> Task:
-    return make_task(
-        name=name,
-        title=title,
-        template=template,
-        sizes=text_sizes(max_tokens),
-        unit="tokens of text",
-        load=load,
-        score=score,
-        headline=(headline,),
-        metrics=_JUDGED_ANSWER if rubric else scoring.ANSWER_METRICS,
-        max_tokens=max_tokens,
-        shots=2,
-        sources=lambda length: (*sources, LLAMA_2),
-        chat=True,
-        arguments=("shots", "seed", "context"),
-        official_judge=JUDGE if rubric else None,
-        judge_sources={"rubric": rubric} if rubric else {},
-        record_shapes=REPLIES if rubric else {},
-        baseline=Baseline(answer, "A"),
-        question_only=asking.BOOK_CHOICE if answer == "choice" else asking.BOOK_QUESTION,
-    )
-
-
-_NARRATIVEQA_ROWS = {"train": 32747, "test": 10557}
-_NARRATIVEQA_COLUMNS = {"train": ("question", "answers"), "test": ("document.text", "question", "answers")}
+_NARRATIVEQA = HubDataset(
+    "narrativeqa",
+    {"train": 32747, "test": 10557},
+    repo="deepmind/narrativeqa",
+    columns={"train": ("question", "answers"), "test": ("document.text", "question", "answers")},
+    labelled=False,
+)
+_ANSWER_RUBRIC = repository_file(
+    "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
+)
 LONGQA = (
-    _long_qa(
+    _book_question(
         "narrativeqa",
         "NarrativeQA",
         Template(prompts.NARRATIVEQA_USER, prompts.NARRATIVEQA_PREFIX),
         books.load_narrativeqa,
         scoring.score_narrativeqa,
-        "judge_score",
-        100,
-        HubDataset(
-            "narrativeqa",
-            _NARRATIVEQA_ROWS,
-            repo="deepmind/narrativeqa",
-            columns=_NARRATIVEQA_COLUMNS,
-            labelled=False,
-        ),
-        rubric=repository_file(
-            "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
-        ),
+        headline=("judge_score",),
+        metrics=(*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS),
+        max_tokens=100,
+        sizes=text_sizes(100),
+        sources=lambda length: (_NARRATIVEQA, LLAMA_2),
+        official_judge=JUDGE,
+        judge_sources={"rubric": _ANSWER_RUBRIC},
+        record_shapes=REPLIES,
     ),
-    _long_qa(
+    _book_question(
         "infbench_qa",
         "InfiniteBench QA",
         Template(prompts.INFBENCH_QA_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
         partial(books.load_infbench, convert=books.infbench_question, demo=prompts.INFBENCH_QA_DEMO),
         scoring.score_qa,
-        "rougeL_f1",
-        10,
-        infbench_file("longbook_qa_eng"),
+        headline=("rougeL_f1",),
+        max_tokens=10,
+        sizes=text_sizes(10),
+        sources=lambda length: (infbench_file("longbook_qa_eng"), LLAMA_2),
     ),
-    _long_qa(
+    _book_qa(
         "infbench_choice",
         "InfiniteBench MC",
         Template(prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
         partial(books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO),
         scoring.score_choice,
-        "exact_match",
-        10,
-        infbench_file("longbook_choice_eng"),
-        answer="choice",
+        headline=("exact_match",),
+        max_tokens=10,
+        sizes=text_sizes(10),
+        sources=lambda length: (infbench_file("longbook_choice_eng"), LLAMA_2),
+        baseline=Baseline("choice", "A"),
+        question_only=asking.BOOK_CHOICE,
     ),
 )
 
@@ -417,40 +389,17 @@ _SUMMARY_RUBRIC = repository_file(
 )
 
 
-def _summary(
-    name: str,
-    title: str,
-    template: Template,
-    load: Loader,
-    score: Scorer,
-    max_tokens: int,
-    around: int,
-    *sources: Source,
-) -> Task:
-    # Only the judge needs the key points, so a run without a judge does not fetch them.
-    *needed, keypoints = sources
-    return make_task(
-        name=name,
-        title=title,
-        template=template,
-        sizes=text_sizes(max_tokens, around),
-        unit="tokens of text",
-        load=load,
-        score=score,
-        headline=("judge_f1",),
-        metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
-        max_tokens=max_tokens,
-        shots=2,
-        sources=lambda length: (*needed, LLAMA_2),
-        chat=True,
-        arguments=("shots", "seed"),
-        official_judge=JUDGE,
-        judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
-        record_shapes=records.SUMMARY,
-        baseline=Baseline("summary", "It is a long text."),
-    )
-
-
+# Only the judge needs the key points, so a run without a judge does not fetch them.
+_summary = partial(
+    _book,
+    headline=("judge_f1",),
+    metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
+    arguments=("shots", "seed"),
+    official_judge=JUDGE,
+    record_shapes=records.SUMMARY,
+    baseline=Baseline("summary", "It is a long text."),
+)
+_LEXSUM = HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False)
 SUMM = (
     _summary(
         "infbench_sum",
@@ -458,10 +407,13 @@ SUMM = (
         Template(prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"),
         partial(books.load_infbench, convert=books.infbench_book, demo=prompts.INFBENCH_SUM_DEMO),
         scoring.score_book_summary,
-        1200,
-        200,
-        infbench_file("longbook_sum_eng"),
-        release_file("infbench/longbook_sum_eng_keypoints.jsonl"),
+        max_tokens=1200,
+        sizes=text_sizes(1200),
+        sources=lambda length: (infbench_file("longbook_sum_eng"), LLAMA_2),
+        judge_sources={
+            "keypoints": release_file("infbench/longbook_sum_eng_keypoints.jsonl"),
+            "rubric": _SUMMARY_RUBRIC,
+        },
     ),
     _summary(
         "multi_lexsum",
@@ -469,10 +421,10 @@ SUMM = (
         Template(prompts.LEXSUM_USER, prompts.LEXSUM_PREFIX, separator="\n\n"),
         books.load_lexsum,
         scoring.score_lexsum,
-        400,
-        300,
-        HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False),
-        release_file("multi_lexsum/multi_lexsum_val.jsonl"),
+        max_tokens=400,
+        sizes=text_sizes(400, 300),
+        sources=lambda length: (_LEXSUM, LLAMA_2),
+        judge_sources={"keypoints": release_file("multi_lexsum/multi_lexsum_val.jsonl"), "rubric": _SUMMARY_RUBRIC},
     ),
 )
 

@@ -5,15 +5,16 @@ config/dataset2maxlen.json and task.md (rows).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, score
 from helm_longctx.data.hub import HubZip
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -23,60 +24,29 @@ from helm_longctx.tasks.task import Example, Settings, Task, Variant
 from helm_longctx.tasks.template import Template
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """A data set.
 
     Args:
-        name: its official name.
-        title: its name on web pages and in tables.
-        metric: the name of its official metric.
+        name, title, metric: its official name, its name on web pages and in tables, and its official metric.
         max_tokens: output budget in tokens.
         rows: number of questions.
-        chinese: whether its texts are Chinese.
-        extended: whether LongBench-E has it, too.
-        few_shot: whether its prompt has solved examples; only the first line of an answer is scored then.
-        code: whether code is to be completed.
+        traits: `chinese` texts; `extended`: LongBench-E has it, too; `few_shot`: its prompt has solved examples, and
+            only the first line of an answer is scored; `code` is to be completed.
     """
 
     name: str
     title: str
     metric: str
     max_tokens: int
-    rows: int = 200
-    chinese: bool = False
-    extended: bool = False
-    few_shot: bool = False
-    code: bool = False
+    rows: int
+    traits: Sequence[str]
 
 
-# fmt: off
-DATASETS = (
-    Dataset("narrativeqa", "NarrativeQA", "qa_f1_score", 128),
-    Dataset("qasper", "Qasper", "qa_f1_score", 128, extended=True),
-    Dataset("multifieldqa_en", "MultiFieldQA-en", "qa_f1_score", 64, 150, extended=True),
-    Dataset("multifieldqa_zh", "MultiFieldQA-zh", "qa_f1_zh_score", 64, chinese=True),
-    Dataset("hotpotqa", "HotpotQA", "qa_f1_score", 32, extended=True),
-    Dataset("2wikimqa", "2WikiMultihopQA", "qa_f1_score", 32, extended=True),
-    Dataset("musique", "MuSiQue", "qa_f1_score", 32),
-    Dataset("dureader", "DuReader", "rouge_zh_score", 128, chinese=True),
-    Dataset("gov_report", "GovReport", "rouge_score", 512, extended=True),
-    Dataset("qmsum", "QMSum", "rouge_score", 512),
-    Dataset("multi_news", "MultiNews", "rouge_score", 512, extended=True),
-    Dataset("vcsum", "VCSUM", "rouge_zh_score", 512, chinese=True),
-    Dataset("trec", "TREC", "classification_score", 64, extended=True, few_shot=True),
-    Dataset("triviaqa", "TriviaQA", "qa_f1_score", 32, extended=True, few_shot=True),
-    Dataset("samsum", "SAMSum", "rouge_score", 128, extended=True, few_shot=True),
-    Dataset("lsht", "LSHT", "classification_score", 64, chinese=True, few_shot=True),
-    Dataset("passage_count", "PassageCount", "count_score", 32, extended=True),
-    Dataset("passage_retrieval_en", "PassageRetrieval-en", "retrieval_score", 32, extended=True),
-    Dataset("passage_retrieval_zh", "PassageRetrieval-zh", "retrieval_zh_score", 32, chinese=True),
-    Dataset("lcc", "LCC", "code_sim_score", 64, 500, extended=True, code=True),
-    Dataset("repobench-p", "RepoBench-P", "code_sim_score", 64, 500, extended=True, code=True),
+DATASETS = tuple(
+    Dataset(row["name"], row["title"], row["metric"], int(row["max_tokens"]), int(row["rows"]), row["traits"].split())
+    for row in read_table(__package__, "datasets.csv")
 )
-# fmt: on
-
-
 COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
 SHAPES = {"length": Shape("a whole number", is_whole)}
 MOST_EXTENDED = 500
@@ -109,11 +79,11 @@ def repeat_line(messages: Sequence[Message]) -> str | None:
 
 
 def _baseline(dataset: Dataset) -> Baseline:
-    if dataset.code:
+    if "code" in dataset.traits:
         return Baseline(repeat_line, "return")
-    kind: AnswerKind = "summary" if dataset.metric == "rouge_score" and not dataset.few_shot else "span"
+    kind: AnswerKind = "summary" if dataset.metric == "rouge_score" and "few_shot" not in dataset.traits else "span"
     constants = {"count_score": "1", "retrieval_score": "Paragraph 1", "retrieval_zh_score": "段落1"}
-    return Baseline(kind, constants.get(dataset.metric, "的" if dataset.chinese else "the"))
+    return Baseline(kind, constants.get(dataset.metric, "的" if "chinese" in dataset.traits else "the"))
 
 
 def _task(dataset: Dataset, extended: bool = False) -> Task:
@@ -128,17 +98,17 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         title=f"{dataset.title} (E)" if extended else dataset.title,
         template=Template(PROMPTS[dataset.name], "", separator=""),
         load=partial(load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS),
-        score=partial(score, metric=dataset.metric, first_line=dataset.few_shot, by_length=extended),
+        score=partial(score, metric=dataset.metric, first_line="few_shot" in dataset.traits, by_length=extended),
         headline=(dataset.metric,),
         metrics=(dataset.metric, *(BY_LENGTH if extended else ())),
         max_tokens=dataset.max_tokens,
         num_samples=MOST_EXTENDED if extended else dataset.rows,
         sources=lambda length: (source,),
         # The official code sends neither examples nor code as chats.
-        chat=not (dataset.few_shot or dataset.code),
+        chat=not ("few_shot" in dataset.traits or "code" in dataset.traits),
         variants={"paper": variant},
         cut="middle",
-        trait="Chinese" if dataset.chinese else "",
+        trait="Chinese" if "chinese" in dataset.traits else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
         baseline=_baseline(dataset),
     )
@@ -148,6 +118,8 @@ LONGBENCH = read_benchmark(
     __package__,
     (
         Category("", "", tuple(map(_task, DATASETS))),
-        Category("e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if dataset.extended)),
+        Category(
+            "e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if "extended" in dataset.traits)
+        ),
     ),
 )

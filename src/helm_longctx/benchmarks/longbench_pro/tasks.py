@@ -18,6 +18,7 @@ from helm_longctx.benchmarks.longbench_pro.scoring import (
     score_lines,
     score_summary,
 )
+from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -68,36 +69,11 @@ PER_LENGTH = 10
 SIZES = {STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")}
 BUDGET, THINKING_BUDGET = 1024, 8192
 
-TASKS = {
-    "T1.1 Global Cohesive Retrieval": "ndcg",
-    "T1.2 Key-Snippet Retrieval": "ndcg",
-    "T2.1 Global Timeline Reconstruction": "pairwise_accuracy",
-    "T2.2 Local Causal Chain Sorting": "pairwise_accuracy",
-    "T3.1 Multi-Doc Integration QA": "accuracy",
-    "T3.2 Single-Hop Fact QA": "accuracy",
-    "T4.1 Global-Coverage Constrained Summary": "summary",
-    "T4.2 Query-Focused Summary": "summary",
-    "T5.1 Full-Sentence Citation Alignment": "f1_score",
-    "T5.2 Key-Statement Citation Alignment": "f1_score",
-    "T6.1 Large-Scale Document Clustering": "sub_em",
-    "T6.2 Targeted Subset Cluster Identification": "f1_score",
-    "T6.3 Global Frequency Analysis": "pairwise_accuracy",
-    "T7.1 Global Conflict & Inconsistency Localization": "f1_score",
-    "T7.2 Targeted Rule or Condition Violation Detection": "f1_score",
-    "T7.3 Comprehensive Error & Anomaly Sweep": "f1_score",
-    "T8.1 Structured Multi-Source Consistency Verification": "sub_em",
-    "T8.2 Single-Source Targeted Aggregation": "sub_em",
-    "T8.3 Long-Context Procedural State Tracking": "sub_em",
-    "T9.1 Dependency-Aware Multi-Version Impact Analysis": "f1_score",
-    "T9.2 Localized Interface Change Detection": "f1_score",
-    "T10.1 Large-Scale In-Context Rule Induction": "sub_em",
-    "T10.2 Targeted Example-Based Rule Induction": "sub_em",
-    "T11.1 Long-Range Entity & Commitment Tracking": "accuracy",
-    "T11.2 Short-Range Reference Resolution & State Query": "accuracy",
-}
+_ROWS = [*read_table(__package__, "tasks.csv")]
+TASKS = {row["name"]: row["metric"] for row in _ROWS}
 """The metric of each secondary task, by its name in the file."""
 
-PARTIAL = ("t1_2", "t2_2", "t3_2", "t4_2", "t5_2", "t6_2", "t7_2", "t8_2", "t9_2", "t10_2", "t11_2")
+PARTIAL = tuple(row["name"] for row in _ROWS if row["needs"] == "a part")
 """The tasks that need only a part of the text."""
 
 _SHAPES = {"language": TEXT, "difficulty": TEXT}
@@ -129,7 +105,7 @@ def _task(secondary_task: str, metric: str) -> Task:
         cut="middle_joined",
         record_shapes=_SHAPES | ({"similarity": SIMILARITY} if is_summary else {}),
         repeats=3,
-        trait="" if name in PARTIAL else "whole text",
+        trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),
     )
 

@@ -119,9 +119,9 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
         client = get_class_by_name(spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled) as error:
         why = f"its client cannot be loaded: {error}"
-        for provider in providers().values():
-            if spec.class_name.rpartition(".")[2] in provider.helm_clients:
-                why = f"its client needs {provider.package}; install with: pip install '{provider.install}'"
+        for each in providers().values():
+            if spec.class_name.rpartition(".")[2] in each.helm_clients:
+                why = f"its client needs {each.package}; install with: pip install '{each.install}'"
         raise MissingPackageError(f"judge={deployment.name}: {why}") from None
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
