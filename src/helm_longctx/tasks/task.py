@@ -24,6 +24,7 @@ from typing import Any, Literal
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.codec import Codec
 from helm_longctx.tasks.counting import CountTokens
@@ -172,6 +173,16 @@ class Settings:
         """The length. The benchmark must have lengths."""
         assert self.length is not None
         return self.length
+
+    def count_tokens(self, task: str) -> CountTokens:
+        """Return the counter of tokens.
+
+        Raises:
+            InputError: the run entry of the task names no tokenizer.
+        """
+        if self.counter is None:
+            raise InputError(f"{task}: count_with is missing; give the name or the folder of a tokenizer")
+        return self.counter
 
 
 Record = Mapping[str, Any]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
 from helm_longctx.benchmarks.infinite_bench.data import find_source, load
+from helm_longctx.tasks import choices
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -35,11 +36,11 @@ ROWS = {
     "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", scoring.has_first_digits, "span", "12345"),
     "number_string": Row("Retrieve.Number", 590, 12, "accuracy", scoring.has_first_digits, None, ""),
     "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", scoring.has_word, "lookup", "0"),
-    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", scoring.rouge_l_sum, "summary", "It is a long book."),
+    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", choices.rouge_l_sum, "summary", "It is a long book."),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", scoring.best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", scoring.find_choice, "choice", "A"),
+    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", choices.find_choice, "choice", "A"),
     "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", scoring.has_name, "frequency", "JOHN"),
-    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", scoring.best_chinese_f1, "span", "的"),
+    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", choices.best_character_f1, "span", "的"),
     "code_debug": Row("Code.Debug", 394, 5, "accuracy", scoring.find_function, "choice", "A."),
     "code_run": Row("Code.Run", 400, 5, "accuracy", scoring.has_last_number, "span", "0"),
     "math_calc": Row("Math.Calc", 50, 30000, "value_share", scoring.count_values, "span", "0"),

@@ -14,7 +14,6 @@ from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS, Language, Ma
 from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
@@ -81,9 +80,8 @@ LISTS = {
 
 def load(task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples) -> Iterator[Example]:
     """Yield the samples of a task."""
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
-    drawn = samples(Material(language, root), task.sizes[settings.level], settings.counter, settings.seed)
+    count = settings.count_tokens(task.name)
+    drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
     for number, sample in enumerate(islice(drawn, task.sample(settings))):
         # Only the needle of a single key has one depth.
         place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1

@@ -17,11 +17,10 @@ from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WOR
 from helm_longctx.data.fetch import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.sentence_model import SENTENCE_MODEL
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category, Sweep
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.generation import Samples, Script
+from helm_longctx.tasks.generation import Samples, make_example, make_script
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
@@ -65,16 +64,10 @@ NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
 
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
     """Draw the samples of a task."""
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
-    output = task.output_tokens(settings)
-    script = Script(task.template, settings.counter, settings.level, output, settings.seed, root)
+    script = make_script(task, settings, root, task.output_tokens(settings))
     for number, draw in enumerate(islice(samples(script), task.sample(settings))):
-        fields, answers = draw.all_fields, draw.answers
         # Only a single needle has one depth; other tasks have several pieces of evidence.
-        place = fields["context"].find(answers[0]) if task.template is NIAH else -1
-        depth = place / len(fields["context"]) if place >= 0 else None
-        yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
+        yield make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
 
 
 def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:

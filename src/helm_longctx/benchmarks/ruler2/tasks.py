@@ -12,11 +12,10 @@ from helm_longctx.benchmarks.ruler2 import prompts, scoring
 from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, number_documents, number_questions
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.generation import Script
+from helm_longctx.tasks.generation import make_example, make_script
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
@@ -83,19 +82,13 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples, evide
         evidence: the start of the only piece of evidence, with placeholders for the first answer and the question;
             empty if there are several pieces.
     """
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
     # The length counts the prompt alone.
-    script = Script(task.template, settings.counter, settings.level, 0, settings.seed, root)
+    script = make_script(task, settings, root, output=0)
     for number, draw in enumerate(samples(script, task.sample(settings))):
-        fields, answers = draw.all_fields, draw.answers
-        place = (
-            fields["context"].find(evidence.format(answer=answers[0], query=draw.fields["query"])) if evidence else -1
-        )
-        depth = place / len(fields["context"]) if place >= 0 else None
+        start = evidence.format(answer=draw.answers[0], query=draw.fields["query"]) if evidence else None
         # All tasks ask the same questions of HotpotQA.
         group = f"{TEXT_GROUP}hotpotqa {number}" if HOTPOTQA in task.sources(settings.length) else ""
-        yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth, group=group)
+        yield make_example(task, number, draw, start, group)
 
 
 def _task(

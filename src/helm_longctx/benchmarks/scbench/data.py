@@ -24,12 +24,11 @@ ROOM = 1000
 """Additional tokens that the official code leaves free if each question is a request of its own."""
 
 
-def _are_whole(value: Any) -> bool:
+_CONTEXT = Shape(
+    "text or a list of whole numbers",
     # A context has up to 100,000 numbers. Their types are compared at once, which is several times faster.
-    return isinstance(value, list) and {*map(type, value)} <= {int}
-
-
-_CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or _are_whole(value))
+    lambda value: is_text(value) or (isinstance(value, list) and {*map(type, value)} <= {int}),
+)
 _TARGET = re.compile(r"(The .+) is")
 
 Fields = Mapping[str, str]
