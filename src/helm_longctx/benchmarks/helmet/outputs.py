@@ -119,28 +119,25 @@ def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: b
     if not isinstance(row, dict):
         raise InputError(f"{place}: not a JSON object but {type(row).__name__}")
     TEXT.check(f"{place}: output", row.get("output"))
+    # Those of QAMPARI are lists of names, which the record has.
+    answer = row.get("answer")
+    references = [answer] if isinstance(answer, str) else [] if answer is None else answer
+    TEXTS.check(f"{place}: answer", references)
     prompt, tokens, depth = (row.get(column) for column in ("input_text", "input_len", "depth"))
+    own_group = f"question {row.get('id', row.get('question'))}" if task.depths > 1 else ""
     # The official code leaves out requests without an answer, so rows of a short file cannot be identified by place.
     is_whole = name.size is None or len(rows) >= name.size
     return Output(
         id=f"{task.name}-{number}" if is_whole else f"{task.name}-row-{number + 1}",
         prediction=row["output"],
-        references=_references(row, place),
+        references=references,
         record=_record(task, row, rows[0], place),
         prompt=prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False) if prompt else "",
         input_tokens=tokens if isinstance(tokens, int) else None,
-        group=_group(task, row),
+        group=f"query {row.get('qid')}" if "qrels" in task.record_shapes else own_group,
         depth=depth if isinstance(depth, int | float) and 0 <= depth <= 1 else None,
         notes={"jury": _jury(task, row)} if judged and task.name in RUBRICS else {},
     )
-
-
-def _references(row: Row, place: str) -> list[str]:
-    """Return the accepted answers. Those of QAMPARI are lists of names, which the record has."""
-    answer = row.get("answer")
-    references = [answer] if isinstance(answer, str) else [] if answer is None else answer
-    TEXTS.check(f"{place}: answer", references)
-    return references
 
 
 def _record(task: Task, row: Row, first: Any, place: str) -> dict[str, Any]:
@@ -160,13 +157,6 @@ def _qrels(row: Any, place: str) -> dict[str, int]:
         return {str(passage): int(grade) for passage, grade in row["qrel"]}
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"{place}: qrel must be a list of pairs of a passage's id and its grade") from error
-
-
-def _group(task: Task, row: Row) -> str:
-    if "qrels" in task.record_shapes:
-        return f"query {row.get('qid')}"
-    own = row.get("id", row.get("question"))
-    return f"question {own}" if task.depths > 1 else ""
 
 
 def _jury(task: Task, row: Row) -> dict[str, Any]:

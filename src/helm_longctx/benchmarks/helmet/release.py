@@ -1,7 +1,7 @@
 """What HELMET's authors published: the repository at the commit that we follow, the data release and the results."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
@@ -45,20 +45,15 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         for column, percent in zip(list(row)[2:], cells, strict=True):
             task, _, metric = column.partition(":")
             values[task][metric] = float(percent) / 100
-        results += [_published_tasks(model, parse_length(length), category, values) for category in categories]
+        for category in categories:
+            own = {task.name: values[task.name] for task in category.tasks}
+            metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
+            scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
+            results.append(Published(model, category.name, parse_length(length), scores, metrics=metrics))
     for row in read_table(__package__, "published_categories.csv"):
         model, size = row.pop("model"), parse_length(row.pop("length"))
         results += [Published(model, name, size, {"": float(percent) / 100}) for name, percent in row.items()]
     return tuple(results)
-
-
-def _published_tasks(
-    model: str, length: int, category: Category, values: Mapping[str, Mapping[str, float]]
-) -> Published:
-    own = {task.name: values[task.name] for task in category.tasks}
-    metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
-    scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
-    return Published(model, category.name, length, scores, metrics=metrics)
 
 
 LLAMA_2 = HubFile(

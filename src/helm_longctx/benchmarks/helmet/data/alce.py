@@ -27,7 +27,11 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     An answer can also cite the other documents. They are too large for the record, which only says where they are.
     """
     path, prompt_path = task.paths(settings.length)
-    protocol = _protocol(root / prompt_path)
+    try:
+        content = json.loads((root / prompt_path).read_text(encoding="utf-8"))
+        protocol = {name: content[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{root / prompt_path}: not a prompt file of HELMET's citation tasks") from error
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     # Demonstrations are drawn for all rows of the file, before the sample is drawn (HELMET data.py:547 and 679).
@@ -85,14 +89,6 @@ def documents(docs: list[Row], template: str, where: object) -> str:
     return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
 
 
-def _protocol(path: Path) -> Mapping[str, Any]:
-    try:
-        protocol = json.loads(path.read_text(encoding="utf-8"))
-        return {name: protocol[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a prompt file of HELMET's citation tasks") from error
-
-
 def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
     """Draw the demonstrations of each row, in file order.
 
@@ -101,17 +97,16 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
         raise InputError(f"shots={shots} is invalid; give 0 to {len(demos)}, the number of demonstrations")
-    texts = [_demonstration(demo, protocol) for demo in demos]
+    texts = []
+    for demo in demos:
+        context = documents(demo["docs"], protocol["doc_prompt"], "demonstrations")
+        fields = {**demo, "instruction": protocol["instruction"], "context": context}
+        texts.append(fill(protocol["demo_prompt"], fields))
     # HELMET seeds Python's global generator (eval.py:42), which nothing else uses before this loader.
     rng = random.Random(seed)
     while True:
         # Three line breaks between demonstrations and after the last one (HELMET data.py:545 and 550).
         yield "".join(text + "\n\n\n" for text in rng.sample(texts, shots))
-
-
-def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
-    context = documents(demo["docs"], protocol["doc_prompt"], Path("demonstrations"))
-    return fill(protocol["demo_prompt"], {**demo, "instruction": protocol["instruction"], "context": context})
 
 
 def _references(row: Row) -> list[str]:

@@ -44,7 +44,8 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
-    texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
+    cut = make_cutter(root, task.sizes[settings.level])
+    texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), cut)
     # This generator is lazy, so texts after the sample are not measured.
     long = ((row, text) for row, text, tokens in texts if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
@@ -70,10 +71,14 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
     path, *_ = task.paths(settings.length)
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
     items, long = [], []
-    cut = _cutter(task, settings, root)
+    cut = make_cutter(root, task.sizes[settings.level])
     for number, (row, _, tokens) in enumerate(_measure_texts(rows, lambda row: str(row[CONTEXT]), cut)):
         # Rows with short texts are kept, too, because demonstrations are drawn from all rows (HELMET data.py:620).
-        items.append({"id": row["id"], **_convert_row(convert, row, root / path, number)})
+        try:
+            items.append({"id": row["id"], **convert(row)})
+        except (LookupError, ValueError, TypeError) as error:
+            what = "it has no answer, or not four options with the answer"
+            raise InputError(f"{root / path}: row {number + 1}: {what}") from error
         if tokens >= LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
@@ -92,16 +97,6 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
         fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else ""}
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
         yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
-
-
-def infbench_question(row: Row) -> dict[str, Any]:
-    """Convert a question about a book."""
-    return {"question": row["input"], "answer": row["answer"]}
-
-
-def infbench_book(row: Row) -> dict[str, Any]:
-    """Convert a book to summarize."""
-    return {"summary": row["answer"][0].strip(), "answer": row["answer"]}
 
 
 def infbench_choice(row: Row) -> dict[str, Any]:
@@ -127,7 +122,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
     # data.py:235).
     demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
-    cut = _cutter(task, settings, root)
+    cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(rows.rows(short), _sources, cut)
     long = [number for number, (_, _, tokens) in zip(short, texts, strict=True) if tokens >= LONG]
     sample = task.sample(settings)
@@ -179,10 +174,6 @@ def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -
     return shots
 
 
-def _cutter(task: Task, settings: Settings, root: DataRoot) -> TextCutter:
-    return make_cutter(root, task.sizes[settings.level])
-
-
 def _measure_texts(
     rows: Iterable[FileRow], text: Callable[[FileRow], str], cut: TextCutter
 ) -> Iterator[tuple[FileRow, str, int]]:
@@ -203,13 +194,6 @@ def _narrativeqa(row: FileRow) -> dict[str, str]:
         return {"question": row["question"]["text"], "answer": row["answers"][0]["text"]}
     except (LookupError, TypeError) as error:
         raise InputError(f"{row}: 'question' or 'answers' lacks a text") from error
-
-
-def _convert_row(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:
-    try:
-        return convert(row)
-    except (LookupError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: row {number + 1}: it has no answer, or not four options with the answer") from error
 
 
 def _sources(row: Row) -> str:

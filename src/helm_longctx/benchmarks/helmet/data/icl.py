@@ -89,15 +89,11 @@ def _examples(
         local_seed = text_seed(text, seed)
         numbers = balance.sample(shots, random.Random(local_seed))
         # The numbers are drawn by another generator than the demonstrations, with the same seed (HELMET data.py:441).
-        label_texts = names if isinstance(names, list) else _number_labels(names, local_seed)
+        label_texts = names if isinstance(names, list) else [str(number) for number in range(names)]
+        if isinstance(names, int):
+            random.Random(local_seed).shuffle(label_texts)
         context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in numbers])
         yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [label_texts[label]], "hub")
-
-
-def _number_labels(num_labels: int, seed: int) -> list[str]:
-    numbers = list(range(num_labels))
-    random.Random(seed).shuffle(numbers)
-    return [str(number) for number in numbers]
 
 
 class Balance:

@@ -75,21 +75,30 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     passages = 0  # the official code takes the number of passages from the first query and uses it for all
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
-        passage = _rerank_passage(row)
+        # Passages have titles, also in demonstrations, if the query's first passage has one.
+        titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
+        passage = partial(_rerank_passage, prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE)
         drawn_demos = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(_rerank_demo(demo, passage) for demo in drawn_demos),
+            "demos": "".join(
+                prompts.RERANK_DEMO.format(
+                    documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+                )
+                for demo in drawn_demos
+            ),
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
         # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
+        grades = [int(passage["label"]) for passage in row["ctxs"]]
         record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
         yield Example(
             f"{task.name}-{position}",
             fields,
             [_ranking(row)],
             "official",
-            _relevant_depth(row),
+            # Without a difference of grades, no passage is the relevant one.
+            _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None,
             record=record,
             group=f"query {row['qid']}",
         )
@@ -172,16 +181,8 @@ def _qa_demo(demo: FileRow, method: str) -> str:
     return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 
 
-def _rerank_passage(row: Row) -> Callable[[Row], str]:
-    """Return the format of passages. It has titles, also in demonstrations, if the query's first passage has one."""
-    titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-    template = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
-    return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
-
-
-def _rerank_demo(demo: FileRow, passage: Callable[[Row], str]) -> str:
-    documents = _documents(demo, passage)
-    return prompts.RERANK_DEMO.format(documents=documents, query=demo["query"], ranking=_ranking(demo))
+def _rerank_passage(template: str, passage: Row) -> str:
+    return template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
 
 
 def _ranking(row: Row) -> str:
@@ -201,12 +202,6 @@ def _depth(row: Row, context: str) -> float | None:
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
     places = [match.start() / len(text) for answer in answers for match in re.finditer(answer, text)]
     return sum(places) / len(places) if places else None
-
-
-def _relevant_depth(row: Row) -> float | None:
-    """Return the mean position of the passages with the highest grade; None if all have the same grade."""
-    grades = [int(passage["label"]) for passage in row["ctxs"]]
-    return _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None
 
 
 def _mean_place(marks: list[bool]) -> float | None:

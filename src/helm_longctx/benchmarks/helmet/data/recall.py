@@ -66,7 +66,10 @@ def _read_official(
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
-        depth = _depth(row, references) if has_depth else None
+        depth = row.get("depth") if has_depth else None
+        # The depth in the file counts if it is a share of the context, and else the mean position of the answers.
+        if has_depth and not (isinstance(depth, float | int) and 0 <= depth <= 1):
+            depth = evidence_depth(row[CONTEXT], references)
         yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
@@ -87,12 +90,6 @@ def _generate(
         yield Example(
             f"{task.name}-{position}", fields, references, "generated", row.get("depth"), tokens, counter.name
         )
-
-
-def _depth(row: Row, references: list[str]) -> float | None:
-    """Return the depth in the file if it is a share of the context, else the mean position of the answers."""
-    depth = row.get("depth")
-    return depth if isinstance(depth, float | int) and 0 <= depth <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
