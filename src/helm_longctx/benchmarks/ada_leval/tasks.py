@@ -12,13 +12,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import Shape, is_whole
+from helm_longctx.tasks import Baseline, Category, Message, Shape, Template, is_whole, read_benchmark
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
-from helm_longctx.tasks.template import Template
 
 ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
 NO_ORDER = [0, 0, 0, 0]

@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.tasks import TEXTS, DataRoot, Example, Settings, Shape, Task, is_text, is_whole
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_text, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
 FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")

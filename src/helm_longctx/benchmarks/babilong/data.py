@@ -9,12 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from helm_longctx.benchmarks.babilong.prompts import EXAMPLES
-from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import bad_argument
+from helm_longctx.tasks import DataRoot, Example, HubDataset, HubFile, JsonArray, JsonLines, Settings, Task, Types
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import Example, Settings, Task
 
 LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
 SMALL_SET_ROWS = 100

@@ -10,14 +10,8 @@ from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.benchmarks.babilong.data import count_samples, find_source, load
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import TEXT, Baseline, Category, Message, Record, Scores, Task, Template, read_benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Record, Scores, Task
-from helm_longctx.tasks.template import Template
 
 _PLACES = frozenset({"bathroom", "bedroom", "garden", "hallway", "kitchen", "office"})
 _YES_NO = frozenset({"no", "yes"})

@@ -9,13 +9,9 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, InputError, JsonLines, Message, Types
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"

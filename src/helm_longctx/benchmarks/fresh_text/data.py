@@ -5,9 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.fresh_text.material import Material, Owned, count_lines, draw_lines, insert
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, Message, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -8,12 +8,7 @@ from functools import partial
 from itertools import takewhile
 
 from helm_longctx.benchmarks.fresh_text.data import load
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Record, Scores, Task
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Baseline, Category, Record, Scores, Task, Template, read_benchmark
 from helm_longctx.tasks.words import f1
 
 PLACES = ("at_start", "at_quarter", "at_middle", "at_three_quarters", "at_end")

@@ -18,12 +18,7 @@ from helm_longctx.benchmarks.graphwalks.graphs import (
     read_operation,
     search,
 )
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import STANDARD, DataRoot, Example, HubDataset, InputError, JsonLines, Settings, Task, Types
 
 SOURCE = HubDataset("openai/graphwalks", {"train": 1150}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"

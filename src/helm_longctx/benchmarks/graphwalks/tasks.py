@@ -11,11 +11,8 @@ from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
 from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import NO_TEMPLATE, Baseline, Category, read_benchmark
 from helm_longctx.tasks.task import Loader, Record, Scores, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
 from helm_longctx.tasks.words import f1
 
 _LIST = re.compile(r"Final Answer:\s*\[(.*)\]")

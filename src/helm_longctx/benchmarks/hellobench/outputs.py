@@ -14,9 +14,7 @@ from helm_longctx.benchmarks.hellobench.data import FILES, WEIGHTS, read_rows
 from helm_longctx.benchmarks.hellobench.scoring import JUDGE, score_reply
 from helm_longctx.benchmarks.hellobench.tasks import SIZES
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import FileRow, JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, FileRow, InputError, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 

@@ -12,11 +12,9 @@ from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.check_items import Check, Item
+from helm_longctx.tasks import DataRoot, JsonLines, Record
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.task import Record
 
 ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
 

@@ -14,12 +14,9 @@ from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks import TEXT, TEXTS, InputError, Published, Task, is_number
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
-from helm_longctx.tasks.task import Task
 
 Row = Mapping[str, Any]
 

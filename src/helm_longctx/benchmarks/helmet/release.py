@@ -6,11 +6,8 @@ from functools import partial
 from statistics import fmean
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.benchmark import Category, Published
+from helm_longctx.tasks import Category, DataRoot, HubFile, PinnedFile, Published, Release, ReleaseFile
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 

@@ -13,17 +13,12 @@ from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_split
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
-from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.release import ReleaseFile
 from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.tasks import STANDARD, Category, HubDataset, HubFile, Metric, ReleaseFile, Template, read_benchmark
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Category, Metric
-from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.judge_scores import REPLIES, TRUE_NLI
-from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import Loader, Protocol, Scorer, Task, Variant
-from helm_longctx.tasks.template import Template
 
 STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
 """The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""

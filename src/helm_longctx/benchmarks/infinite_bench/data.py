@@ -11,12 +11,8 @@ from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.infinite_bench.prompts import CALCULATION, CALCULATOR
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, InputError, JsonLines, Message, Types
 from helm_longctx.tasks.shapes import are_all, is_number, is_text
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 

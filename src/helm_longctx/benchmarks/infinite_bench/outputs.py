@@ -10,8 +10,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.infinite_bench.data import read_answers
 from helm_longctx.benchmarks.infinite_bench.tasks import ROWS
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError, JsonLines
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 
 _FILE = re.compile(rf"preds_(?P<task>{'|'.join(ROWS)})\.jsonl")

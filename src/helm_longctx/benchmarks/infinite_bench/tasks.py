@@ -9,12 +9,8 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
 from helm_longctx.benchmarks.infinite_bench.data import find_source, load
-from helm_longctx.tasks import choices
+from helm_longctx.tasks import NO_TEMPLATE, Category, Task, Template, Variant, choices, read_benchmark
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 
 class Row(NamedTuple):

@@ -11,17 +11,11 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, score
-from helm_longctx.data.hub import HubZip
-from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_table
+from helm_longctx.tasks import Category, DataRoot, HubZip, JsonLines, Message, Template, Types, read_benchmark
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
 from helm_longctx.tasks.task import Example, Settings, Task, Variant
-from helm_longctx.tasks.template import Template
 
 
 class Dataset(NamedTuple):

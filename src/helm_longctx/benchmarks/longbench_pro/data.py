@@ -11,10 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, JsonArray, Types
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import log2
 
+from helm_longctx.tasks import Record, Scores, Shape, is_number
 from helm_longctx.tasks.rouge import find_rouge_l
-from helm_longctx.tasks.shapes import Shape, is_number
-from helm_longctx.tasks.task import Record, Scores
 from helm_longctx.tasks.words import cut
 
 MARKERS = ("[Answer]", "[答案]")

@@ -19,14 +19,7 @@ from helm_longctx.benchmarks.longbench_pro.scoring import (
     score_summary,
 )
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import STANDARD, TEXT, Baseline, Category, Message, Task, Template, Variant, read_benchmark
 
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.、):：）]\s*(.+)$", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{4,}|[\u4e00-\u9fff]{2}")

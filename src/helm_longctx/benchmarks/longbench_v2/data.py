@@ -6,12 +6,8 @@ Source: the hub data set THUDM/LongBench-v2, and THUDM/LongBench at 2e00731, pre
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks import DataRoot, FollowUp, HubDataset, InputError, JsonLines, Types
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
 QUESTIONS = 503

@@ -11,13 +11,8 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load, make_follow_up
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks import TEXT, Baseline, Category, Message, Template, read_benchmark
 from helm_longctx.tasks.task import Example, Reasoning, Record, Scores, Task, Variant
-from helm_longctx.tasks.template import Template
 
 DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))

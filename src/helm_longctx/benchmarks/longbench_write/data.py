@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, JsonLines, PinnedFile, Settings, Task
 
 REPOSITORY = "THUDM/LongWriter"
 COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"

@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, read_object
-from helm_longctx.data.repository import RepositoryFolder
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, RepositoryFolder, Settings, Task, WebFile
 
 REPOSITORY, COMMIT = "Dominic789654/LongGenBench", "98458646ced747ca81a2d3023213a00a70cd7694"
 FOLDER = "longgenbench_qa"

@@ -6,10 +6,7 @@ Source: Dominic789654/LongGenBench at 9845864.
 from functools import partial
 
 from helm_longctx.benchmarks.longgenbench_qa import data, scoring
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.tasks import NO_TEMPLATE, Category, Task, read_benchmark
 
 BUDGET = 4096
 """The output budget in tokens."""

@@ -11,11 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task, WebFile
 from helm_longctx.tasks.codec import Codec
-from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = WebFile(
     "https://raw.githubusercontent.com/kbressem/LongHealth/main/data/benchmark_v5.json",

@@ -9,12 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from helm_longctx.data.hub import HubFile
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXTS, DataRoot, Example, HubFile, InputError, Settings, Shape, Task, are_all, is_text
 
 REPO = "xiaowu0162/longmemeval-cleaned"
 FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}

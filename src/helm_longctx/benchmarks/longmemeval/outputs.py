@@ -14,8 +14,7 @@ from helm_longctx.benchmarks.longmemeval.scoring import JUDGE, read_label
 from helm_longctx.benchmarks.longmemeval.tasks import READINGS
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, InputError
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 

@@ -12,16 +12,10 @@ from helm_longctx.benchmarks.longproc import data
 from helm_longctx.benchmarks.longproc.programs import check_programs
 from helm_longctx.benchmarks.longproc.scoring import EVALUATORS, PROCEDURE_METRICS, TABLE_METRICS, find_item
 from helm_longctx.data.repository import RepositoryFolder
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import NO_TEMPLATE, Baseline, Category, DataRoot, Message, Shape, read_benchmark
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
 
 MOST_STEPS = 1000
 """More steps than the longest route has. The limit ends a search in links that form a circle."""

@@ -13,9 +13,7 @@ from itertools import islice
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXTS, DataRoot, Example, Settings, Task
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {

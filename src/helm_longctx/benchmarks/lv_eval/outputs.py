@@ -10,10 +10,8 @@ from pathlib import Path
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks import TEXTS, InputError, Published, is_number
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.tasks.shapes import TEXTS, is_number
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""

@@ -9,14 +9,9 @@ from typing import Literal
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.scoring import CONFUSED, confusion
-from helm_longctx.data.hub import HubZip
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import TEXT, Baseline, Category, HubZip, Template, read_benchmark
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Protocol, Record, Scorer, Scores, Task, Variant
-from helm_longctx.tasks.template import Template
 
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
 """The official lengths. They count English words or Chinese characters, not tokens."""

@@ -14,13 +14,10 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, HubDataset, InputError, Settings, Task
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Settings, Task
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
 _REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)

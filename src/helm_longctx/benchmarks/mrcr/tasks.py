@@ -11,12 +11,7 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, find_answer, load, load_shuffled
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Example, Record, Scores, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.tasks import NO_TEMPLATE, TEXT, Baseline, Category, Example, Record, Scores, Task, read_benchmark
 
 
 def score(record: Record) -> Scores:

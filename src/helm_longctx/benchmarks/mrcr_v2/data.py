@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from helm_longctx.data.bucket import BucketFile
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 
 BUCKET = "mrcr_v2"
 NEEDLES = (2, 4, 8)

@@ -9,13 +9,8 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category, Published
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks import NO_TEMPLATE, TEXT, Baseline, Category, Message, Published, read_benchmark
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
-from helm_longctx.tasks.template import NO_TEMPLATE
 
 HASH = 12
 """Characters of the random string before an answer."""

@@ -13,11 +13,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from helm_longctx.data.download import place_file
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_table
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS
+from helm_longctx.tasks import TEXTS, DataRoot, InputError, PinnedFile
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""

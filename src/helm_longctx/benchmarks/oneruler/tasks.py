@@ -13,15 +13,9 @@ from helm_longctx.benchmarks.oneruler import generate, scoring
 from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS, Language, Material
 from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
 from helm_longctx.data.fetch import Source
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Baseline, Category, DataRoot, Message, read_benchmark
 from helm_longctx.tasks.counting import CountTokens
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
 
 QUESTION = 800
 """Most characters of the question at the end of a prompt."""

@@ -18,12 +18,7 @@ from helm_longctx.benchmarks.oolong.data import (
     load_synth,
 )
 from helm_longctx.benchmarks.oolong.prompts import INPUT
-from helm_longctx.tasks import shapes
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import Baseline, Category, Task, Template, Variant, read_benchmark, shapes
 
 TEST = {
     "agnews": "AGNews",

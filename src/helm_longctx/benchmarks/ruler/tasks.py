@@ -15,16 +15,12 @@ from typing import Any
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WORDS
 from helm_longctx.data.fetch import Source
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.tasks import STANDARD, DataRoot, Example, Record, Scores, Settings, Task, Template, read_benchmark
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category, Sweep
-from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Samples, make_example, make_script
-from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
-from helm_longctx.tasks.template import Template
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 

@@ -11,15 +11,10 @@ from functools import partial
 from helm_longctx.benchmarks.ruler2 import prompts, scoring
 from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, number_documents, number_questions
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
-from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks import STANDARD, Category, DataRoot, Message, Template, read_benchmark
 from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import make_example, make_script
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
-from helm_longctx.tasks.template import Template
 
 _COPY_ALL, _COPY_STEPS, _COPY_ONE = (
     Template(text, "", separator="") for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)

@@ -13,10 +13,7 @@ from typing import Any
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.jsonl import JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXT, DataRoot, Example, Message, Settings, Shape, Task, is_text
 
 TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
+from helm_longctx.tasks import TEXT, TEXTS, Record, Scores, Shape, are_all, is_number, is_text, is_whole
 from helm_longctx.tasks.choices import best_character_f1, find_choice, rouge_l_sum
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scores
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonArray, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT, fill
 
 _GRADED = ("qa_pairs", "answers")

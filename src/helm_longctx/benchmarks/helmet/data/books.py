@@ -15,9 +15,8 @@ from tqdm import tqdm
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, make_cutter
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, InputError
 from helm_longctx.tasks.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT

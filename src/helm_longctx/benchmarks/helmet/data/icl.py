@@ -13,11 +13,8 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.prompts import ICL_DEMO
 from helm_longctx.data.hub import HubDataset, label_names
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, JsonLines, Settings, Task
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
-from helm_longctx.tasks.task import Example, Settings, Task
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,9 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.methods import cot
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
-from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
 
 _QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}

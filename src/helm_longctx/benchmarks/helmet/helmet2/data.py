@@ -6,12 +6,8 @@ Source of the order: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py a
 from collections.abc import Iterator
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
-from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.release import Release, ReleaseFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks import STANDARD, DataRoot, HubDataset, HubFile, InputError, JsonLines, Types
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.text import TextCutter

@@ -19,10 +19,7 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Record, Scores, Task
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import Category, Record, Scores, Task, Template, read_benchmark
 
 _FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
 _ANY_LIST = re.compile(r"\[([^\]]*)\]?")
