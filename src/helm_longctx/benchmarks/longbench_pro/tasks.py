@@ -9,15 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from helm_longctx.benchmarks.longbench_pro import scoring
 from helm_longctx.benchmarks.longbench_pro.data import SOURCE, load
 from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
-from helm_longctx.benchmarks.longbench_pro.scoring import (
-    BY_CLASS,
-    MARKERS,
-    SIMILARITY,
-    score_lines,
-    score_summary,
-)
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import STANDARD, TEXT, Baseline, Category, Message, Task, Template, Variant, read_benchmark
 
@@ -32,7 +26,7 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
     There are as many lines as the question's own example has. Returns None if the prompt is not one of LongBench Pro's.
     """
     context, _, question = messages[-1]["content"].rpartition(SEPARATOR)
-    marker = next((marker for marker in MARKERS if marker in question), None)
+    marker = next((marker for marker in scoring.MARKERS if marker in question), None)
     if not context or marker is None:
         return None
     if options := dict(_OPTION.findall(question)):
@@ -84,9 +78,9 @@ def _task(secondary_task: str, metric: str) -> Task:
         title=secondary_task,
         template=Template(PROMPT, "", separator=""),
         load=partial(load, secondary_task=secondary_task, question="question_nonthinking"),
-        score=score_summary if is_summary else partial(score_lines, metric=metric),
+        score=scoring.score_summary if is_summary else partial(scoring.score_lines, metric=metric),
         headline=(metric,),
-        metrics=(metric, "passed", *BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
+        metrics=(metric, "passed", *scoring.BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
         max_tokens=BUDGET,
         sizes=SIZES,
         unit="questions",
@@ -96,7 +90,7 @@ def _task(secondary_task: str, metric: str) -> Task:
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,
         cut="middle_joined",
-        record_shapes=_SHAPES | ({"similarity": SIMILARITY} if is_summary else {}),
+        record_shapes=_SHAPES | ({"similarity": scoring.SIMILARITY} if is_summary else {}),
         repeats=3,
         trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),

@@ -8,14 +8,7 @@ import re
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
-from helm_longctx.benchmarks.helmet.helmet2.data import (
-    CLASSES,
-    LLAMA_3,
-    LONGBENCH,
-    load_graphwalk,
-    load_longbench,
-    release_file,
-)
+from helm_longctx.benchmarks.helmet.helmet2 import data
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
@@ -79,7 +72,7 @@ def _ruler(task: Task) -> Task:
     return replace(
         task,
         sizes={length: length for length in LENGTHS},
-        sources=lambda length: (release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
+        sources=lambda length: (data.release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
         optional_sources=lambda length: (),
         any_length=False,
         most_samples=None,
@@ -90,7 +83,7 @@ _JSON_KV = replace(
     JSON_KV,
     sizes=PAIRS,
     score=score_json_kv,
-    sources=lambda length: (release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
+    sources=lambda length: (data.release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
     optional_sources=lambda length: (),
     any_length=False,
     most_samples=None,
@@ -104,12 +97,12 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         template=Template(GRAPH_USER, GRAPH_PREFIX, separator="\n\n"),
         sizes=EDGES,
         unit="edges",
-        load=load_graphwalk,
+        load=data.load_graphwalk,
         score=score_graphwalk,
         headline=("f1",),
         metrics=("f1",),
         max_tokens=max_tokens,
-        sources=lambda length: (release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),),
+        sources=lambda length: (data.release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),),
         arguments=("seed",),
         prefix_scored=True,
     )
@@ -119,14 +112,14 @@ _LONGBENCH = Task(
     name="multiple_choice",
     title="LongBench v2",
     template=Template(CHOICE_USER, CHOICE_PREFIX),
-    sizes={length: length for length in CLASSES},
+    sizes={length: length for length in data.CLASSES},
     unit="tokens",
-    load=load_longbench,
+    load=data.load_longbench,
     score=score_choice,
     headline=("exact_match",),
     metrics=published.ANSWER_METRICS,
     max_tokens=128,
-    sources=lambda length: (LONGBENCH, LLAMA_3),
+    sources=lambda length: (data.LONGBENCH, data.LLAMA_3),
     chat=True,
     arguments=("seed",),
     prefix_scored=True,
