@@ -21,7 +21,8 @@ Compare = Callable[[str, str], bool]
 def score_gsm8k(record: Record) -> Scores:
     """Return the share of right answers among the answered questions, and over all questions."""
     answers, golds = find_answers(record["prediction"]), record["references"]
-    asked, right = _read_file(answers, golds, _same_number)
+    # The number in `A_model:Q_7` counts if the answer has none, and commas stay in the right answer.
+    asked, right = _read_file(answers, golds, lambda answer, gold: _last_number(answer) == _NUMBER.findall(gold)[-1])
     mended = [_last_number(answer) is not None and _last_number(answer) == _last_number(gold)
               for answer, gold in zip(answers, golds, strict=False)]  # fmt: skip
     scores = {"answered": min(len(answers) / len(golds), 1.0), "accuracy_of_all": sum(mended) / len(golds)}
@@ -36,7 +37,10 @@ def score_mmlu(record: Record) -> Scores:
     questions without an answer are wrong.
     """
     answers, golds = find_answers(record["prediction"]), record["references"]
-    _, right = _read_file(answers, golds, _same_letter)
+    # The letter in `A_model` counts if the answer has none.
+    _, right = _read_file(
+        answers, golds, lambda answer, gold: bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
+    )
     mended = [_OWN_LETTER.findall(answer)[-1:] == [gold] for answer, gold in zip(answers, golds, strict=False)]
     return {
         "accuracy": right / len(golds),
@@ -77,17 +81,6 @@ def _read_file(answers: Sequence[str], golds: Sequence[str], compare: Compare) -
         if mode in parts:
             parts[mode] = line if start else f"{parts[mode]}{line}"
     return asked, right + count()
-
-
-def _same_number(answer: str, gold: str) -> bool:
-    # The number in `A_model:Q_7` counts if the answer has none, and commas stay in the right answer.
-    found = _NUMBER.findall(answer.replace(",", ""))
-    return bool(found) and found[-1] == _NUMBER.findall(gold)[-1]
-
-
-def _same_letter(answer: str, gold: str) -> bool:
-    # The letter in `A_model` counts if the answer has none.
-    return bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
 
 
 def _last_number(text: str) -> str | None:

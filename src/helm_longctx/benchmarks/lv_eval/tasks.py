@@ -64,11 +64,6 @@ class Dataset:
     confusing: bool = False
 
     @property
-    def headline(self) -> str:
-        """The metric in the published tables."""
-        return self.scoring.names[0]
-
-    @property
     def metrics(self) -> tuple[str, ...]:
         """Every name that `score` can return."""
         return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
@@ -124,7 +119,7 @@ def _task(dataset: Dataset) -> Task:
         unit="words or characters",
         load=load,
         score=dataset.score,
-        headline=(dataset.headline,),
+        headline=dataset.scoring.names[:1],
         metrics=dataset.metrics,
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,

@@ -44,25 +44,20 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     (path,) = task.paths(settings.length)
     for number, row in enumerate(islice(read_csv(root / path, COLUMNS), task.sample(settings))):
         prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
-        tokens, start = _position(row, f"{root / path}: row {number + 1}")
+        tokens, place = row["context_len"], _START.match(row["answer_context_position"].strip())
+        if not tokens.isdecimal() or int(tokens) < 1 or place is None:
+            what = "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
+            raise InputError(f"{root / path}: row {number + 1}: {what}")
         yield Example(
             id=f"{task.name}-{number}",
             fields={"question": request},
             references=[answer],
             source="official",
-            depth=min(start / tokens, 1.0),
-            input_tokens=tokens,
+            depth=min(int(place[1]) / int(tokens), 1.0),
+            input_tokens=int(tokens),
             counter="Google DeepMind's",
             record={"answer": answer},
             messages=[{"role": "user", "content": prompt}],
             # Rows on the same transcript differ only in the request at its end.
             group=f"transcript {digest(prompt.removesuffix(request))[:12]}",
         )
-
-
-def _position(row: dict[str, str], where: str) -> tuple[int, int]:
-    """Return the number of tokens of the transcript, and the position of the answer in it."""
-    tokens, start = row["context_len"], _START.match(row["answer_context_position"].strip())
-    if not tokens.isdecimal() or int(tokens) < 1 or start is None:
-        raise InputError(f"{where}: 'context_len' and 'answer_context_position' must be a number and a pair of numbers")
-    return int(tokens), int(start[1])

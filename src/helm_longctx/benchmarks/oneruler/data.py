@@ -7,7 +7,7 @@ Source: mungg/OneRuler at a3fe6af, OneRuler/synthetic/niah.py and common_words_e
 import json
 import re
 from functools import cached_property
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from helm_longctx.data.download import place_file
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import TEXTS, DataRoot, InputError, PinnedFile
+from helm_longctx.tasks.key_words import read_words
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""
@@ -68,11 +69,8 @@ def _pin(path: str, place: str, sha256: str) -> PinnedFile:
     return PinnedFile(f"oneruler/{place}", url, sha256)
 
 
-NOUNS = _pin(
-    "vocab/100_noun_list_translated.tsv",
-    "nouns.tsv",
-    "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba",
-)
+_SHA256 = "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba"
+NOUNS = _pin("vocab/100_noun_list_translated.tsv", "nouns.tsv", _SHA256)
 """A hundred nouns in all languages, which are the keys of needles."""
 
 
@@ -155,7 +153,8 @@ class Material:
     def words(self) -> list[str]:
         """The nouns, adjectives and verbs of the language, sorted."""
         if self.language.words is None:
-            return sorted(_wonderwords())
+            names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")
+            return sorted({word for name in names for word in read_words(name)})
         import pandas as pd
 
         table = pd.read_csv(self._root / self.language.words.path, dtype={"words": str}, header=0)
@@ -165,9 +164,3 @@ class Material:
 
     def _read(self, file: PinnedFile) -> str:
         return Path(self._root / file.path).read_text(encoding="utf-8")
-
-
-def _wonderwords() -> set[str]:
-    folder = resources.files("wonderwords.assets")
-    lists = [folder / name for name in ("nounlist.txt", "adjectivelist.txt", "verblist.txt")]
-    return {word.rstrip() for each in lists for word in each.read_text(encoding="utf-8").splitlines()}

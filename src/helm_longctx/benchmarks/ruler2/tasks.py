@@ -52,15 +52,11 @@ def find_document(messages: Sequence[Message]) -> str | None:
         fields = template.parse(messages[-1]["content"])
         if fields is not None:
             words = {*_WORD.findall(fields["query"].lower())}
-            documents = _DOCUMENT.findall(fields["context"])
-            return str(max(documents, key=lambda document: _compare(document[1], words), default=("", ""))[0])
+            documents = [(n, {*_WORD.findall(text.lower())}) for n, text in _DOCUMENT.findall(fields["context"])]
+            # A long document must share more words.
+            best = max(documents, key=lambda each: len(each[1] & words) / (len(each[1]) + 10), default=("", set()))
+            return str(best[0])
     return None
-
-
-def _compare(text: str, words: set[str]) -> float:
-    """Return how many words a text shares, less if it is long."""
-    found = {*_WORD.findall(text.lower())}
-    return len(found & words) / (len(found) + 10)
 
 
 SAMPLES, MAX_TOKENS = 100, 16384
