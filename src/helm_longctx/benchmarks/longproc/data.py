@@ -66,7 +66,7 @@ class Files:
         columns: the columns that every row must have, with their types.
         item: makes the official `item` of a row; gets the row and the task's folder.
         levels: names of the levels that exist.
-        file: the file's name; empty if each level has a file of its own, which is named after task and level.
+        file: the file's name, with `{level}` if each level has a file of its own.
         demonstrations: makes the text for `{demonstration}` in the template; gets the task's folder.
         fields: names of the template's other fields; needed only with demonstrations.
         wanted: whether a row belongs to a level, which is given in output tokens.
@@ -75,7 +75,7 @@ class Files:
     columns: Types
     item: Callable[[Row, Path], dict[str, Any]]
     levels: tuple[str, ...] = tuple(LEVELS)
-    file: str = ""
+    file: str = "{task}_{level}.json"
     demonstrations: Callable[[Path], str] | None = None
     fields: tuple[str, ...] = ()
     wanted: Callable[[Row, int], bool] = field(default=lambda row, tokens: True)
@@ -93,7 +93,7 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
     """
     files, folder = TASKS[task], root / task
     template = _template(files, folder)
-    path = folder / (files.file or f"{task}_{level}.json")
+    path = folder / (files.file.format(task=task, level=level))
     number = 0
     for index, row in enumerate(JsonArray(path, files.columns), 1):
         # Numbers count the rows of the level, because the official loader filters before anything else
@@ -271,7 +271,7 @@ def source(task: str, level: str) -> RepositoryFolder:
     """Return the data that a task needs at a level. The repository's folder `data` is always fetched whole."""
     files = TASKS[task]
     names = [
-        files.file or f"{task}_{level}.json",
+        files.file.format(task=task, level=level),
         _TEMPLATES,
         *([_TRAVEL_EXAMPLES] if task == "travel_planning" else []),
     ]

@@ -52,10 +52,11 @@ def find_document(messages: Sequence[Message]) -> str | None:
         fields = template.parse(messages[-1]["content"])
         if fields is not None:
             words = {*_WORD.findall(fields["query"].lower())}
-            documents = [(n, {*_WORD.findall(text.lower())}) for n, text in _DOCUMENT.findall(fields["context"])]
+            found = _DOCUMENT.findall(fields["context"])
+            documents: list[tuple[str, set[str]]] = [(n, {*_WORD.findall(text.lower())}) for n, text in found]
             # A long document must share more words.
-            best = max(documents, key=lambda each: len(each[1] & words) / (len(each[1]) + 10), default=("", set()))
-            return str(best[0])
+            best = max(documents, key=lambda each: len(each[1] & words) / (len(each[1]) + 10), default=("", {""}))
+            return best[0]
     return None
 
 
