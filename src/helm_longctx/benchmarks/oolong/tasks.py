@@ -8,7 +8,7 @@ from functools import partial
 from helm_longctx.benchmarks.oolong import data, scoring
 from helm_longctx.benchmarks.oolong.baselines import answer_real, answer_synth
 from helm_longctx.benchmarks.oolong.prompts import INPUT
-from helm_longctx.tasks import Baseline, Category, Task, Template, Variant, read_benchmark, shapes
+from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark
 
 TEST = {
     "agnews": "AGNews",
@@ -56,7 +56,7 @@ def _synth_task(name: str, column: str) -> Task:
         title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
         score=partial(scoring.score, credit=scoring.credit_synth),
-        record_shapes={"answer_type": shapes.TEXT},
+        record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
         num_samples=data.QUESTIONS,
