@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.hellobench.tasks import SIZES
 from helm_longctx.data.fetch import ensure
 from helm_longctx.tasks import DataRoot, FileRow, InputError, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jury
 
 _FILE = re.compile(rf"(?P<task>{'|'.join(FILES)})_results\.jsonl")
 _JUDGED = "checklist_wise_evaluation"
@@ -58,13 +58,7 @@ def _output(row: FileRow, records: Records, is_judged: bool) -> Output:
 def _jury(row: FileRow, weights: Sequence[float]) -> dict[str, Any]:
     """Return the scores in the form of our judge's annotations, with the scores' list in place of the judge's reply."""
     reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
-    verdict = score_reply(weights, reply) or None
-    return {
-        "replies": {JUDGE: reply},
-        "verdicts": {JUDGE: {ANSWER: verdict}},
-        "judges": {JUDGE: JUDGE},
-        "failed": float(verdict is None),
-    }
+    return make_jury(JUDGE, reply, {ANSWER: score_reply(weights, reply) or None})
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

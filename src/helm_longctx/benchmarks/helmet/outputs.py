@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.tasks import TEXT, TEXTS, InputError, Published, Task, is_number
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore, make_jury
 
 Row = Mapping[str, Any]
 
@@ -165,12 +165,7 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     else:
         replies = {part: scores.get(_REPLIES[part]) if has_replies else None for part in rubric.prompts}
     verdicts = {part: rubric.read(part, reply) if isinstance(reply, str) else None for part, reply in replies.items()}
-    return {
-        "replies": {JUDGE: replies.get(ANSWER, replies)},
-        "verdicts": {JUDGE: verdicts},
-        "judges": {JUDGE: JUDGE.rpartition("/")[2]},
-        "failed": float(None in verdicts.values()),
-    }
+    return make_jury(JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2])
 
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:

@@ -51,6 +51,10 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
             raise InputError(f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}")
         sessions = _sort_sessions(row)
         context = write_history(sessions, form)
+        # Only a single session with evidence has a place.
+        ids, evidence = [session for session, _, _ in sessions], row["answer_session_ids"]
+        is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
+        depth = ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
         yield Example(
             id=row["question_id"],
             fields={
@@ -60,7 +64,7 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
             },
             references=[str(row["answer"])],
             source="hub",
-            depth=_depth(row, [session for session, _, _ in sessions]),
+            depth=depth,
             record=make_record(row),
             group=name_cluster(row),
         )
@@ -96,13 +100,6 @@ TURNS = Shape(
     "a list of turns with the texts 'role' and 'content'",
     are_all(lambda turn: isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))),
 )
-
-
-def _depth(row: FileRow, ids: Sequence[Any]) -> float | None:
-    """Return the place of the session with the evidence, 0 to 1; None if there are several sessions with evidence."""
-    evidence = row["answer_session_ids"]
-    is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
-    return ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
 
 
 def write_history(sessions: Sequence[_Session], form: Form) -> str:

@@ -149,15 +149,6 @@ def _table(row: Row, folder: Path) -> dict[str, Any]:
     return {**{name: row[name] for name in _TABLE_FIELDS}, "html_str": page, "reference_output": row["gt"]}
 
 
-def _code(row: Row, folder: Path) -> dict[str, Any]:
-    return {
-        "pseudocode": _join(row, "pseudocode_lines"),
-        "reference_output": _join(row, "code_lines"),
-        "testcases": row["testcases"],
-        "problem_id": row["problem_id"],
-    }
-
-
 def _join(row: Row, column: str) -> str:
     if not all(isinstance(line, str) for line in row[column]):
         raise InputError(f"column {column!r} must hold texts alone")
@@ -188,14 +179,6 @@ def _equations(row: Row, folder: Path) -> dict[str, Any]:
     return {"nums": numbers, "target": target, "solution": solution, "reference_output": demonstration}
 
 
-def _trip(row: Row, folder: Path) -> dict[str, Any]:
-    return {
-        **{name: row[name] for name in _TRIP_FIELDS},
-        "problem": row["disambig_question_text"],
-        "reference_output": _procedure(row),
-    }
-
-
 def _procedure(row: Row) -> str:
     try:
         return travel.demonstrate(travel.Trip.of(row))
@@ -207,15 +190,6 @@ def _travel_demonstrations(folder: Path) -> str:
     rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP)
     examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
     return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
-
-
-def _in_range(row: Row, tokens: int) -> bool:
-    """Return whether a row of travel planning belongs to a level. Its only file has rows of both levels and of neither.
-
-    The levels have fewer than 2,048 tokens, and at least 4,096 but fewer than 8,192.
-    """
-    least = 0 if tokens <= 2048 else tokens // 2
-    return least <= float(row["estimated_output_tokens"]) < tokens
 
 
 def _texts(*names: str) -> Types:
@@ -237,7 +211,12 @@ TASKS: Mapping[str, Files] = {
     ),
     "pseudo_to_code": Files(
         {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
-        _code,
+        lambda row, folder: {
+            "pseudocode": _join(row, "pseudocode_lines"),
+            "reference_output": _join(row, "code_lines"),
+            "testcases": row["testcases"],
+            "problem_id": row["problem_id"],
+        },
         levels=("0.5k", "2k"),
     ),
     "path_traversal": Files(
@@ -256,12 +235,20 @@ TASKS: Mapping[str, Files] = {
     ),
     "travel_planning": Files(
         {**_TRIP, "estimated_output_tokens": (int, float)},
-        _trip,
+        lambda row, folder: {
+            **{name: row[name] for name in _TRIP_FIELDS},
+            "problem": row["disambig_question_text"],
+            "reference_output": _procedure(row),
+        },
         levels=("2k", "8k"),
         file="travel_planning_all.json",
         demonstrations=_travel_demonstrations,
         fields=("problem",),
-        wanted=_in_range,
+        # Its only file has rows of both levels and of neither. The levels have fewer than 2,048 tokens, and at least
+        # 4,096 but fewer than 8,192.
+        wanted=lambda row, tokens: (
+            (0 if tokens <= 2048 else tokens // 2) <= float(row["estimated_output_tokens"]) < tokens
+        ),
     ),
 }
 """The files of each task."""

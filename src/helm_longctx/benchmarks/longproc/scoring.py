@@ -115,7 +115,8 @@ def read_beliefs(text: str) -> list[str]:
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
     lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
-    beliefs = (_normalize_belief(line.removeprefix("-").strip()) for line in lines if line.startswith("-"))
+    texts = (line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE) for line in lines if line[:1] == "-")
+    beliefs = (" ".join(_BELIEF_WORDS.sub(" ", text).split()) for text in texts)
     return [belief for belief in beliefs if belief]
 
 
@@ -198,7 +199,3 @@ def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
     """Count the equal lines before the first pair that differs."""
     pairs = zip(lines, expected, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _normalize_belief(line: str) -> str:
-    return " ".join(_BELIEF_WORDS.sub(" ", line.lower().translate(_PUNCTUATION_AND_APOSTROPHE)).split())

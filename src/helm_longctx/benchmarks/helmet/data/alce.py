@@ -48,7 +48,10 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "question": row["question"],
             "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
-        yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
+        # One short answer for each part of the question, only for display: the metrics read the record.
+        every = row.get("answers") or [pair["short_answers"] for pair in row.get("qa_pairs") or []]
+        references = [names[0] for names in every if names]
+        yield Example(f"{task.name}-{position}", fields, references, "official", record=record)
 
 
 def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
@@ -105,10 +108,3 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
     while True:
         # Three line breaks between demonstrations and after the last one (HELMET data.py:545 and 550).
         yield "".join(text + "\n\n\n" for text in rng.sample(texts, shots))
-
-
-def _references(row: Row) -> list[str]:
-    """Return one short answer for each part of the question, only for display: the metrics read the record."""
-    if row.get("answers"):
-        return [names[0] for names in row["answers"] if names]
-    return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

@@ -28,7 +28,12 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
         return _read_official(task, settings, rows, convert)
-    pairs = _pairs(task, settings.level)
+    # The number of pairs for any length, by linear interpolation between the official sizes.
+    points, length = sorted(task.sizes), settings.level
+    if not points[0] <= length <= points[-1]:
+        raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
+    low, high = next((low, high) for low, high in pairwise(points) if low <= length <= high)
+    pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
     return _generate(task, settings, root, partial(ruler.fit_rows, ruler.json_kv, at_most=pairs), convert)
 
 
@@ -94,15 +99,6 @@ def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
     """Return the mean relative position of the answers in the context; None if it contains none of them."""
     places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
     return sum(places) / len(places) if places else None
-
-
-def _pairs(task: Task, length: int) -> int:
-    """Return the number of key-value pairs for any length, by linear interpolation between the official sizes."""
-    points = sorted(task.sizes)
-    for low, high in pairwise(points):
-        if low <= length <= high:
-            return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
-    raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
 
 
 def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
