@@ -2,10 +2,10 @@
 
 python bench/decisions.py certify --rounds 100 --seed 0
 
-Scores of models are drawn: an answer is right with the probability of the score, whatever the answer at another length
-is. Programs without a model read real prompts. Their scores are drawn again from those of `PROMPTS` questions of each
-kind at each length, so that 1m prompts need not be read for each seed: a search reads as many tokens of a text of any
-length, so at 256k it has at least its score at 1m.
+Scores of models are drawn, with answers that do not depend on those at another length: either an answer is wholly right
+with the probability of the score, or each of its `PARTS` is. Programs without a model read real prompts. Their scores
+are drawn again from those of a few questions of each kind at each length, so that 1m prompts need not be read for each
+seed: a search reads as many tokens of a text of any length, so at 128k it has at least its score at 1m.
 """
 
 from __future__ import annotations
@@ -43,8 +43,15 @@ SCORES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 FILL = 0.95
 """Part of its length that a prompt fills."""
 
-PROMPTS = 8
-"""Questions of each kind at the claim that a search reads."""
+PARTS = {"recall": 5, "paraphrase": 1, "graph": 2, "count": 3, "conversation": 1}
+"""Of how many independent parts of equal weight an answer of each kind is the mean, about: recall has five codes. In
+graph, arrows after a mistake do not count, and half of the score of count is for all towns together."""
+
+READ = {32 * 1024: (32 * 1024, 8), CLAIM: (128 * 1024, 3)}
+"""For each claim, the length of the prompts that a search reads instead, and how many of each kind."""
+
+BASE_PROMPTS = 40
+"""Questions of each kind at the shortest length that a search reads."""
 
 Row = tuple[str, str]
 """What was measured, and the figures."""
@@ -68,24 +75,33 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
 
 
 def _score_rows(seeds: Sequence[int]) -> Iterator[Row]:
-    for loss in (0.0, 0.2):
-        for score in SCORES:
-            found = rate(partial(_keep, score, loss), seeds)
-            tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
-            about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
-            yield f"score {score:g}, loss {100 * loss:.0f} points at 1m", about
+    for answers, parts in (("whole answers", dict.fromkeys(PARTS, 1)), ("parts of answers", PARTS)):
+        for loss in (0.0, 0.2):
+            for score in SCORES:
+                found = rate(partial(_keep, score, loss), seeds, parts=parts)
+                tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
+                about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
+                yield f"{answers} right or wrong, score {score:g}, loss {100 * loss:.0f} points at 1m", about
 
 
 def _keep(score: float, loss: float, block: Block) -> float:
     return score - loss * (block.length == CLAIM)
 
 
-def rate(chance: Callable[[Block], float], seeds: Sequence[int], claim: int = CLAIM) -> Rates:
-    """Return how often a model with a known score is certified and refused."""
+def rate(chance: Callable[[Block], float], seeds: Sequence[int], parts: Mapping[str, int]) -> Rates:
+    """Return how often a model with a known score is certified and refused.
+
+    Args:
+        parts: the number of parts of an answer of each kind.
+    """
+
+    def draw(block: Block, random: Random) -> float:
+        return fmean(random.random() < chance(block) for _ in range(parts[block.kind]))
+
     found, tokens = list[bool | None](), list[int]()
     for seed in seeds:
-        design = Design(claim, SHORTEST, KINDS, seed=1000 * seed)
-        record = run(design, draw_answers(lambda block, random: float(random.random() < chance(block)), seed)).record()
+        design = Design(CLAIM, SHORTEST, KINDS, seed=1000 * seed)
+        record = run(design, draw_answers(draw, seed)).record()
         found.append(record["holds"])
         tokens.append(record["prompt_tokens"])
     certified, refused = (found.count(value) / len(seeds) for value in (True, False))
@@ -115,13 +131,13 @@ def search_scores(search: str, size: int, kind: str, length: int, prompts: int) 
 
 def _search_rows(seeds: Sequence[int]) -> Iterator[Row]:
     """Yield a row for each search and length: it tries one kind, two or all, and gives up on the others."""
-    for claim, read in ((32 * 1024, 32 * 1024), (CLAIM, 256 * 1024)):
+    for claim, (read, prompts) in READ.items():
         for search in SEARCHES:
             for size in CHUNKS if search != "regular expressions" else CHUNKS[:1]:
                 scores = {
                     (kind, length): search_scores(search, size, kind, at, count)
                     for kind in KINDS
-                    for length, at, count in ((SHORTEST, SHORTEST, 5 * PROMPTS), (claim, read, PROMPTS))
+                    for length, at, count in ((SHORTEST, SHORTEST, BASE_PROMPTS), (claim, read, prompts))
                 }
                 tried = chain.from_iterable(combinations(KINDS, number) for number in (1, 2, len(KINDS)))
                 hits = [certify_search(scores, kinds, claim, seed) for kinds in tried for seed in seeds]
