@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -59,7 +60,7 @@ def _is_meant(path: Path, parts: list[str]) -> bool:
 def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
     """Return whether a mutant is killed, survives, or is listed. Survivors are printed."""
     before, after = mutant.change()
-    if any((each["before"], each["after"]) == (before, after) for each in _listed().get(mutant.module, ())):
+    if is_listed(mutant.module, before, after):
         return "equivalent"
     digest = mutant.digest()
     outcome = _known().get(digest, {}).get("outcome")
@@ -73,10 +74,19 @@ def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
     return outcome
 
 
+def is_listed(module: str, before: str, after: str) -> bool:
+    """Whether a change is listed as one that no test can notice."""
+    listed = _listed()
+    patterns = ((each["before"], each["after"]) for each in listed["everywhere"])
+    if any(re.search(old, before) and re.search(new, after) for old, new in patterns):
+        return True
+    return any((each["before"], each["after"]) == (before, after) for each in listed.get(module, ()))
+
+
 @cache
 def _listed() -> dict[str, list[dict[str, str]]]:
     """Return the changes that no test can notice, by module."""
-    return yaml.safe_load(SURVIVORS.read_text(encoding="utf-8")) or {}
+    return dict(yaml.safe_load(SURVIVORS.read_text(encoding="utf-8")))
 
 
 @cache

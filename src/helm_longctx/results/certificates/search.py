@@ -29,8 +29,8 @@ NO_TEXT = 10
 """Number of questions without a text, for the floor of a kind."""
 
 ABOVE_FLOOR = 0.2
-"""What a kind that can be measured has at the shortest length, besides the loss that is allowed. A search for words finds
-up to 17 points of the partial scores of 32k. With less, it could lose no more than is allowed."""
+"""What a kind that can be measured has at the shortest length, besides the loss that is allowed. A search for words
+keeps up to 17 points in texts of 32k, for parts of answers. With less here, it could lose no more than is allowed."""
 
 KIND_SHARE = 0.04
 """Part of the error with which the tests of single kinds may say that a kind is lost. The mean has the rest."""
