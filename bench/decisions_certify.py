@@ -29,7 +29,7 @@ from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.results.certificates.answers import Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design
+from helm_longctx.results.certificates.search import Design, plan_tests
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.lengths import effective_length, possible_lengths, share_of_shortest
 from helm_longctx.runner.certification.procedure import Ask, run
@@ -53,6 +53,9 @@ READ = {32 * 1024: (32 * 1024, 8), CLAIM: (128 * 1024, 3)}
 BASE_PROMPTS = 40
 """Questions of each kind at the shortest length that a search reads."""
 
+BASES, CERTIFICATES = 40, 60
+"""Draws of the scores at the shortest length, and certificates for each."""
+
 Row = tuple[str, str]
 """What was measured, and the figures."""
 
@@ -70,8 +73,49 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
     """Yield a line for each cell. The seeds are `seed` to `seed` + `rounds` - 1."""
     logging.getLogger("bm25s").setLevel(logging.ERROR)
     seeds = range(seed, seed + rounds)
-    found = chain(_score_rows(seeds), _search_rows(seeds[: max(rounds // 5, 1)]), _length_rows(rounds, seed))
+    found = chain(
+        _decision_rows(seed), _score_rows(seeds), _search_rows(seeds[: max(rounds // 5, 1)]), _length_rows(rounds, seed)
+    )
     yield from (f"{name}: {about}" for name, about in found)
+
+
+def _decision_rows(seed: int) -> Iterator[Row]:
+    """Yield a row for each score of the two tests of the mean alone, without those of single kinds."""
+    for answers, parts in (("parts of answers", PARTS), ("whole answers", dict.fromkeys(PARTS, 1))):
+        for score in SCORES:
+            for loss, about in _draw_decisions(score, [*parts.values()], seed).items():
+                yield (
+                    f"tests of the mean, {answers} right or wrong, score {score:g}, loss {100 * loss:.0f} points",
+                    about,
+                )
+
+
+def _draw_decisions(score: float, parts: Sequence[int], seed: int) -> dict[float, str]:
+    """Return how often the claim is certified and refused, and after how many questions, by the loss."""
+    random, design = np.random.default_rng(seed + round(1000 * score)), Design(CLAIM, SHORTEST, KINDS)
+    found: dict[float, list[tuple[float, ...]]] = {0.0: [], 0.2: []}
+    for _ in range(BASES):
+        base = [random.binomial(each, score, design.first * design.texts) / each for each in parts]
+        expected = [float(np.clip(each.mean(), 1 / (len(each) + 2), 1 - 1 / (len(each) + 2))) for each in base]
+        pairs = [[(mean, each) for each in scores] for mean, scores in zip(expected, base, strict=True)]
+        tests = plan_tests(pairs, design.loss, design.most, design.error)
+        for loss, rows in found.items():
+            shares = [np.full(CERTIFICATES, test.share) for test in tests]
+            decided, asked = np.zeros(CERTIFICATES, int), np.full(CERTIFICATES, design.most)
+            for number in range(design.most):
+                kind = random.integers(len(parts))
+                scores = random.binomial(parts[kind], score - loss, CERTIFICATES) / parts[kind] - expected[kind]
+                values = ((scores + design.loss, design.loss - expected[kind]), (-scores, expected[kind] - 1))
+                shares = [
+                    test.next_shares(each, number, *value)
+                    for test, each, value in zip(tests, shares, values, strict=True)
+                ]
+                above, below = (each >= 1 - 1e-9 for each in shares)
+                is_new = (decided == 0) & (above != below)
+                decided[is_new], asked[is_new] = np.where(above[is_new], 1, 2), number + 1
+            rows.append((float((decided == 1).mean()), float((decided == 2).mean()), float(asked.mean())))
+    means = {loss: np.mean(rows, axis=0) for loss, rows in found.items()}
+    return {loss: f"{m[0]:.1%} certified, {m[1]:.1%} refused, {m[2]:.0f} questions" for loss, m in means.items()}
 
 
 def _score_rows(seeds: Sequence[int]) -> Iterator[Row]:
