@@ -103,7 +103,7 @@ def _draw_decisions(score: float, parts: Sequence[int], seed: int) -> dict[float
             shares = [np.full(CERTIFICATES, test.share) for test in tests]
             decided, asked = np.zeros(CERTIFICATES, int), np.full(CERTIFICATES, design.most)
             for number in range(design.most):
-                kind = random.integers(len(parts))
+                kind = int(random.integers(len(parts)))
                 scores = random.binomial(parts[kind], score - loss, CERTIFICATES) / parts[kind] - expected[kind]
                 values = ((scores + design.loss, design.loss - expected[kind]), (-scores, expected[kind] - 1))
                 shares = [
