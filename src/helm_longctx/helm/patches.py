@@ -65,8 +65,8 @@ class Patch:
     parameters: tuple[str, ...]
     replacement: Callable[..., Any]
 
-    def apply(self) -> None:
-        """Replace the function, once.
+    def apply(self) -> bool:
+        """Replace the function, once. Return whether it was not replaced before.
 
         Raises:
             RuntimeError: the installed HELM lacks the function, or its parameters differ.
@@ -78,7 +78,7 @@ class Patch:
         found = inspect.getattr_static(owner, self.name, None)
         theirs = found.__func__ if isinstance(found, staticmethod) else found
         if getattr(theirs, _MARK, False):
-            return
+            return False
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
             what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
@@ -92,6 +92,7 @@ class Patch:
 
         setattr(ours, _MARK, True)
         setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+        return True
 
 
 def _replaces(owner: str, name: str, parameters: str = "") -> Callable[[Callable[..., Any]], Patch]:
@@ -359,12 +360,12 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    for patch in _OF_RUNS:
-        patch.apply()
-    if not isinstance(helm.common.request.time, SteadyClock):
-        helm.common.request.time = SteadyClock()
+    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    if _register_arguments in applied:
         for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
             register_arguments(deployment.client_spec.args)
+    if not isinstance(helm.common.request.time, SteadyClock):
+        helm.common.request.time = SteadyClock()
 
 
 def apply_seed_patch() -> None:
