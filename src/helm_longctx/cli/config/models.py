@@ -25,14 +25,13 @@ from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.judging.keys.find import find_key, lacks_key, missing_key_error
+from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
-from helm_longctx.models.endpoints.availability import has_key
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.models.endpoints.probe import KeyRefusedError
-from helm_longctx.models.endpoints.registration import make_entries
-from helm_longctx.models.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
+from helm_longctx.models.endpoints.registration import Tokenizer, find_tokenizer, load_tokenizer, make_entries
 from helm_longctx.tasks.lengths import parse_length
 
 DEPLOYMENTS = "model_deployments.yaml"

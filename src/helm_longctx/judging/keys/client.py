@@ -16,8 +16,8 @@ from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, find_key, judge_prefix
 from helm_longctx.judging.keys.renewal import RenewingClient
+from helm_longctx.models.apis.oauth import variable
 from helm_longctx.models.apis.sending import limit_time
-from helm_longctx.models.apis.tokens import variable
 from helm_longctx.redaction.text import register_credentials
 
 

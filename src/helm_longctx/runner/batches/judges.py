@@ -26,8 +26,8 @@ from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_re
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import judge_client
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
-from helm_longctx.models.apis.attempt import try_once
 from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.sending import try_once
 from helm_longctx.runner.batches.services import service_name
 from helm_longctx.runner.batches.submission import BatchRunner, Plan, Submission, Unsent, wrap_provider_errors
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache

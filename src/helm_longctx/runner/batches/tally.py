@@ -11,7 +11,7 @@ from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of, failure_of_text, label_error
 from helm_longctx.models.apis.batches import LostResultsError, Outcome
-from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.runs.ledger import BatchPart
