@@ -223,11 +223,7 @@ def _read_outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> O
 
 
 def check_type(value: Any, kind: type[Value]) -> Value:
-    """Return a value of a type.
-
-    Raises:
-        TypeError: the value has another type.
-    """
+    """Return a value of a type; raise a `TypeError` if it has another one."""
     if not isinstance(value, kind):
         raise TypeError
     return value

@@ -250,11 +250,7 @@ def _shorten(timeout: float | None, error: type[Exception]) -> float | None:
 
 
 def check_size(size: float, most: float) -> None:
-    """Check the size in bytes, after decompression, of the part of a reply that has arrived.
-
-    Raises:
-        FailureError: the reply is larger than allowed.
-    """
+    """Raise a `FailureError` if the part of a reply that has arrived has more than `most` bytes after decompression."""
     if size > most:
         limit = f"{most / MEBIBYTE:g} MiB, the limit in {MAX_REPLY}"
         raise FailureError(Failure.MALFORMED, f"the server's answer is larger than {limit}")

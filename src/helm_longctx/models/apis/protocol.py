@@ -36,11 +36,7 @@ def turns(request: Request) -> list[dict[str, Any]]:
 
 
 def check_text(request: Request) -> None:
-    """Check that a request asks for one answer in text.
-
-    Raises:
-        FailureError: it asks for something that our clients do not send.
-    """
+    """Raise a `FailureError` if a request asks for something else than one answer in text."""
     values = {
         "num_completions": request.num_completions > 1,
         "echo_prompt": request.echo_prompt,
@@ -99,11 +95,7 @@ def _update(sha: Any, value: Any) -> None:
 
 
 def read_reply(content: bytes) -> Body:
-    """Return the body of a reply.
-
-    Raises:
-        FailureError: the content is not a JSON object.
-    """
+    """Return the body of a reply; raise a `FailureError` if the content is not a JSON object."""
     with name_malformed():
         # Python refuses to read integers of more than 4,300 digits.
         reply = json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
@@ -123,11 +115,7 @@ def name_malformed() -> Iterator[None]:
 
 
 def check_error(reply: Body) -> None:
-    """Check that a reply with the status 200 is not an error.
-
-    Raises:
-        FailureError: the reply is an error.
-    """
+    """Raise a `FailureError` if a reply with the status 200 is an error."""
     if error := reply.get("error"):
         raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
 
@@ -145,11 +133,7 @@ def make_result(request: Request, text: str, ending: str, reasoning: str | None 
 
 
 def check_piece(name: str, value: object) -> None:
-    """Check that a piece of an answer is text, if its field holds text.
-
-    Raises:
-        FailureError: it is of another type.
-    """
+    """Raise a `FailureError` if a piece of an answer is not text, although its field holds text."""
     if name in ("content", "text") and not isinstance(value, str | None):
         raise FailureError(Failure.MALFORMED, "the server's answer has a piece that is not text")
 

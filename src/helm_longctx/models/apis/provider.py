@@ -282,11 +282,7 @@ def find_record(client: type) -> Provider:
 
 
 def find_provider(name: str) -> Provider:
-    """Find a provider by name.
-
-    Raises:
-        InputError: no provider has this name.
-    """
+    """Return the provider with a name; raise an `InputError` if there is none."""
     if name not in providers():
         raise bad_argument("endpoint", "api", name, providers())
     return providers()[name]

@@ -28,8 +28,14 @@ from helm_longctx.judging.keys.client import judge_client
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.sending import try_once
-from helm_longctx.runner.batches.services import service_name
-from helm_longctx.runner.batches.submission import BatchRunner, Plan, Submission, Unsent, wrap_provider_errors
+from helm_longctx.runner.batches.submission import (
+    BatchRunner,
+    Plan,
+    Submission,
+    Unsent,
+    service_name,
+    wrap_provider_errors,
+)
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.ledger import Ledger, Receiver

@@ -72,11 +72,7 @@ class OpenAIClient(ProviderClient):
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
-        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides.
-
-        Raises:
-            InputError: `form` is invalid.
-        """
+        """Return what a client with these arguments sends; raise an `InputError` if `form` is invalid."""
         form = arguments.get("form", "chat")
         if form not in FORMS:
             raise bad_argument(cls.__name__, "form", form, FORMS)
@@ -262,11 +258,7 @@ class BatchFiles(batches.Service):
         self._folder = run_path / "batches"
 
     def line(self, name: str, route: str, body: Body) -> bytes:
-        """Return a line of an input file.
-
-        Raises:
-            InputError: the request is not a chat.
-        """
+        """Return a line of an input file; raise an `InputError` if the request is not a chat."""
         if route != CHAT:
             raise InputError(f"`vllm run-batch` answers no requests to {route}; set form: chat in the deployment")
         return _line(name, route, body)
