@@ -59,7 +59,7 @@ class Setting:
         text, default = self.field.description or "", self.field.default
         shown = isinstance(default, str | Path | int) and default not in (True, False, MOST_INSTANCES)
         about = about or f"{text[0].upper()}{text[1:]}." + (f" [default: {default}]" if shown else "")
-        kind = list[str] if self.form.is_repeated else _kind(self.field.annotation)
+        kind = list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)
         option = Annotated[kind | None, typer.Option(*self.names, help=about.replace("[", r"\["))]  # type: ignore[valid-type]
         return inspect.Parameter(self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
 
@@ -131,17 +131,17 @@ def _list_values(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
     """Yield the key path, the option and the value of each value that options give."""
     for name, value in given.items():
         setting = SETTINGS[name]
-        option, form = setting.names[0], setting.form
+        option, many = setting.names[0], setting.form.many
         if setting.path[0] == "models":
             continue
-        if form.is_mapping:
+        if many == "pairs":
             for pair in value:
                 key, equals, text = pair.partition("=")
                 if not equals:
                     raise bad_argument("run", option, pair, "NAME=VALUE")
                 yield (*setting.path, key), f"{option} {key}", int(text) if text.isdigit() else text
         else:
-            yield setting.path, option, split_names([value]) if form.has_commas else value
+            yield setting.path, option, split_names([value]) if many == "commas" else value
     yield from _list_models(given)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,21 +48,16 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
 
 
-@dataclass(frozen=True)
 class OnCommandLine:
     """Marks a field that an option of the command line gives (`options.py`).
 
     Args:
-        names: the spellings of the option, HELM's own among them; empty for the field's name.
-        is_repeated: whether the option can be repeated.
-        is_mapping: whether each value is `NAME=VALUE`.
-        has_commas: whether commas separate several values.
+        names: the spellings of the option, HELM's own among them; none for the field's name.
+        many: how the option gives several values: separated by commas, by being repeated, or as repeated `NAME=VALUE`.
     """
 
-    names: tuple[str, ...] = ()
-    is_repeated: bool = False
-    is_mapping: bool = False
-    has_commas: bool = False
+    def __init__(self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""):
+        self.names, self.many = names, many
 
 
 _OPTION = OnCommandLine()
@@ -193,15 +187,15 @@ class Endpoint(Section):
     """A model on a server. The server is asked about it before the run."""
 
     name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
-    url: Annotated[str, OnCommandLine(("--model-url",))] = Field(
+    url: Annotated[str, OnCommandLine("--model-url")] = Field(
         description="the server's address, with or without the route, such as http://localhost:8000/v1"
     )
-    type: Annotated[Literal["chat", "completions", "both"] | None, OnCommandLine(("--model-type",))] = Field(
+    type: Annotated[Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")] = Field(
         default=None,
         description="the form of requests: chat, completions or both. Default: all forms that the server answers",
     )
     api: Api = Field(default="openai", description="the server's protocol")
-    model: Annotated[str | None, OnCommandLine(("--model-name",))] = Field(
+    model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
         default=None, description="the model's name on the server. Default: found in the server's list"
     )
     api_key_env: Annotated[Variable | None, _OPTION] = Field(
@@ -276,10 +270,10 @@ class Keys(Section):
 class Judge(Section):
     """The judges of answers, and their keys."""
 
-    judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine(("--judge",), has_commas=True)] = Field(
+    judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")] = Field(
         default=["auto"], description="the judges: auto, none, or one or several models; several are a jury"
     )
-    keys: Annotated[Keys, OnCommandLine(("--judge-key",), is_repeated=True, is_mapping=True)] = Field(
+    keys: Annotated[Keys, OnCommandLine("--judge-key", many="pairs")] = Field(
         default=Keys(),
         description="the NAMES of the variables with the judges' keys, by the family of judges, such as gpt=MY_KEY",
     )
@@ -297,7 +291,7 @@ class Judge(Section):
 class Limits(Section):
     """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
-    max_eval_instances: Annotated[Whole, OnCommandLine(("--max-eval-instances", "-m"))] = Field(
+    max_eval_instances: Annotated[Whole, OnCommandLine("--max-eval-instances", "-m")] = Field(
         default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
     )
     max_cost: Annotated[Positive | None, _OPTION] = Field(
@@ -321,37 +315,34 @@ class RunConfig(Section):
     """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
     suite: Annotated[Suite, _OPTION] = Field(default="default", description="name of the suite, as for helm-run")
-    output_path: Annotated[Folder, OnCommandLine(("--output-path", "-o"))] = Field(
+    output_path: Annotated[Folder, OnCommandLine("--output-path", "-o")] = Field(
         default=Path("benchmark_output"), description="HELM's output folder"
     )
     local_path: Annotated[Folder, _OPTION] = Field(
         default=Path("prod_env"), description="the folder with HELM's YAML files and credentials.conf"
     )
-    tasks: Annotated[Texts | None, OnCommandLine(has_commas=True)] = Field(
+    tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, which stand for the run entries of their published"
         " tables; each is run at each length",
     )
-    lengths: Annotated[
-        Lengths | None,
-        OnCommandLine(("--length", "--lengths"), has_commas=True),
-    ] = Field(default=None, description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once")
-    arguments: Annotated[dict[str, Scalar], OnCommandLine(("--argument",), is_repeated=True, is_mapping=True)] = Field(
+    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = Field(
+        default=None, description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once"
+    )
+    arguments: Annotated[dict[str, Scalar], OnCommandLine("--argument", many="pairs")] = Field(
         default={},
         description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
     )
-    entries: Annotated[
-        Texts | None,
-        OnCommandLine(("--entry", "--run-entries", "-r"), is_repeated=True),
-    ] = Field(default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own")
-    conf_paths: Annotated[
-        Folders | None,
-        OnCommandLine(("--conf-path", "--conf-paths", "-c"), is_repeated=True),
-    ] = Field(default=None, description="files of run entries, as for helm-run")
-    protocols: Annotated[Texts | None, OnCommandLine(("--protocol",), is_repeated=True)] = Field(
+    entries: Annotated[Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")] = Field(
+        default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
+    )
+    conf_paths: Annotated[Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")] = Field(
+        default=None, description="files of run entries, as for helm-run"
+    )
+    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = Field(
         default=None, description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)"
     )
-    models: Annotated[list[Model], OnCommandLine(("--model", "--models-to-run"), is_repeated=True)] = Field(
+    models: Annotated[list[Model], OnCommandLine("--model", "--models-to-run", many="repeated")] = Field(
         default=[], description="the models, such as a/b,c/d; not needed if every entry names a model"
     )
     retry_cut: Annotated[Times | None, _OPTION] = Field(
@@ -360,10 +351,10 @@ class RunConfig(Section):
     )
     judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
-    parallelism: Annotated[Whole, OnCommandLine(("--parallelism", "--num-threads", "-n"))] = Field(
+    parallelism: Annotated[Whole, OnCommandLine("--parallelism", "--num-threads", "-n")] = Field(
         default=4, description="concurrent requests, as helm-run's -n"
     )
-    dry_run: Annotated[bool, OnCommandLine(("--dry-run",))] = Field(
+    dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
         default=False, description="only print the runs and an estimate of their cost"
     )
 
