@@ -18,8 +18,7 @@ from rich.table import Table
 from helm_longctx.cli.config.load import load_config
 from helm_longctx.cli.config.options import read_options, split_names, takes_options
 from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.run import Quiet, Verbose
-from helm_longctx.cli.shared import fill_registries, print_table
+from helm_longctx.cli.shared import Quiet, Verbose, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.certificates.search import SEEDS, Design
 from helm_longctx.tasks.lengths import length_label, parse_length

@@ -16,8 +16,7 @@ from rich.table import Table as Grid
 from helm_longctx.cli.config.options import SELECTION, read_options, takes_options
 from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.run import Quiet, Verbose
-from helm_longctx.cli.shared import fill_registries, print_table
+from helm_longctx.cli.shared import Quiet, Verbose, fill_registries, print_table
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument

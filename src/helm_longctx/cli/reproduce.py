@@ -11,7 +11,8 @@ import typer
 
 from helm_longctx.cli.config.options import takes_options
 from helm_longctx.cli.protocols import print_comparisons, print_protocol_list, print_protocols
-from helm_longctx.cli.run import Quiet, Texts, Verbose, make_configured_runs
+from helm_longctx.cli.run import make_configured_runs
+from helm_longctx.cli.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.leaderboard.suite import suite_folder
 from helm_longctx.tasks.protocols import find_protocol
@@ -30,7 +31,7 @@ _MODELS = ("model", "model_url")
 )
 def reproduce(
     protocol: Annotated[
-        Texts, typer.Argument(help="Name of a reported protocol, and model=NAME. [default: list all]")
+        list[str] | None, typer.Argument(help="Name of a reported protocol, and model=NAME. [default: list all]")
     ] = None,
     published: Annotated[
         str | None, typer.Option(help="Published model to compare with, if your model has another name.")

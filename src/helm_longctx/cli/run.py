@@ -15,7 +15,7 @@ from helm_longctx.cli.config.options import read_options, takes_options
 from helm_longctx.cli.config.schema import RunConfig
 from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.shared import fill_registries
+from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
 from helm_longctx.errors import InputError
 from helm_longctx.results.leaderboard.suite import suite_path
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from helm_longctx.runner.estimate import Estimate
     from helm_longctx.runner.stopping import Stop
 
-Texts = list[str] | None
-
 
 def _print_schema(is_wanted: bool) -> None:
     if is_wanted:
@@ -33,8 +31,6 @@ def _print_schema(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 Schema = Annotated[
     bool,
     typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema of the YAML file."),

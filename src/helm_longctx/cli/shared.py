@@ -41,6 +41,9 @@ Entries = Annotated[
 MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
+
 READY = Path(str(resources.files("helm_longctx") / "models"))
 """The folder with the deployments that come with the package."""
 
