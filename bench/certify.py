@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.certifying import KINDS, SERVERS, Curve, ask_prompts
 from tests.support.endpoints import SimulatedModel
 
-from helm_longctx.results.certificates.search import Design
-from helm_longctx.runner.certification.procedure import run
+from helm_longctx.apps.certify.procedure import run
+from helm_longctx.apps.certify.search import Design
 from helm_longctx.tasks.lengths import parse_length
 
 WINDOW = 32 * 1024

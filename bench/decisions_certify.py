@@ -27,12 +27,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
+from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.procedure import Ask, run
+from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.certificates.answers import Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.lengths import effective_length, possible_lengths, share_of_shortest
-from helm_longctx.runner.certification.procedure import Ask, run
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.results.statistics.comparison import Pairs, compare_parts, padded_squares
 from helm_longctx.results.statistics.intervals import normal_quantile
 from helm_longctx.results.statistics.looks import level_of_look, quantile_of
@@ -22,7 +23,6 @@ from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict, d
 from helm_longctx.results.statistics.noninferiority_power import fewest_clusters
 from helm_longctx.results.stopping import Question
 from helm_longctx.runner.estimate import TaskSample
-from helm_longctx.runner.gate import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.runner.stopping import FIRST, GROWTH
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.stop_rules import parse_rule
@@ -193,7 +193,7 @@ def lose_somewhere(rounds: int, random: np.random.Generator) -> Iterator[str]:
 
 
 def _decide_gate(drops: NDArray[np.float64], random: np.random.Generator) -> Verdict:
-    from helm_longctx.results.gates.gate import ALL, DEPTHS, decide
+    from helm_longctx.apps.gate.gate import ALL, DEPTHS, decide
 
     kinds = [
         [random.choice([1, -1, 0], CI_QUESTIONS // 3, p=[0.01, 0.01 + drop, 0.98 - drop]) for drop in row]

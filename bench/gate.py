@@ -34,10 +34,10 @@ from tests.support.servers.models import Model, count_tokens
 from tests.support.servers.proxies import PROXIES, REAL_PROXIES, NoisyModel, Proxy, find_value, run_proxy
 from tests.support.servers.real_model import RealModel, RealServer, write_questions
 
-from helm_longctx.results.gates.answers import AnswerPair, pair_answers
-from helm_longctx.results.gates.findings import find_differences
-from helm_longctx.results.gates.folder import GateFolder
-from helm_longctx.results.gates.gate import ALL, decide
+from helm_longctx.apps.gate.answers import AnswerPair, pair_answers
+from helm_longctx.apps.gate.findings import find_differences
+from helm_longctx.apps.gate.folder import GateFolder
+from helm_longctx.apps.gate.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore

@@ -25,7 +25,7 @@ from tests.e2e.browser import chromium
 from tests.results.report.suites import write_suite
 from tests.support.sites import AXE, RULES, complaints, open_site
 
-from helm_longctx.results.report.build import write_report
+from helm_longctx.apps.report.build import write_report
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 LENGTHS = ("8k", "32k", "128k")

@@ -28,9 +28,9 @@ from tests.support.fabricate_books import build_rubrics  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
 from tests.support.sites import open_site  # noqa: E402
 
+from helm_longctx.apps.report.build import write_report  # noqa: E402
 from helm_longctx.benchmarks.helmet.judge_check import checks  # noqa: E402
 from helm_longctx.data.root import ENVIRONMENT, DataRoot  # noqa: E402
-from helm_longctx.results.report.build import write_report  # noqa: E402
 from helm_longctx.tasks.registry import BENCHMARKS  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"

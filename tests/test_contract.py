@@ -28,13 +28,12 @@ from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
+from helm_longctx.cli.confs import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
-from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
-from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.entry import OUTPUT_LIMITS, Entry, parse_entry
+from helm_longctx.tasks.entry import ARGUMENTS, OUTPUT_LIMITS, Entry, parse_entry
 from helm_longctx.tasks.groups import CLOSED_BOOK
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.metric_names import CONDITIONS
@@ -249,6 +248,7 @@ BASE = {"_moved", "_version", "environment", "errors", "failures", "locks"}
 
 ROOMS: dict[str, set[str]] = {
     "redaction": set(),
+    "documents": {"redaction"},
     "data": set(),
     "tasks": {"data"},
     "models": {"data", "redaction", "tasks"},
@@ -256,8 +256,8 @@ ROOMS: dict[str, set[str]] = {
     "helm": {"data", "models", "redaction", "tasks"},
     "judging": {"helm", "models", "redaction", "tasks"},
     "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
-    "results": {"data", "helm", "judging", "redaction", "runs", "tasks"},
-    "runner": {"data", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
+    "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
+    "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
     "plugin": {"helm", "models", "tasks"},
     "cli": {"data", "helm", "judging", "models", "plugin", "redaction", "results", "runner", "runs", "tasks"},
 }

@@ -13,10 +13,10 @@ import yaml
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.cli.confs import conf_files
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
-from helm_longctx.results.leaderboard.confs import conf_files
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval

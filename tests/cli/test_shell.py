@@ -11,7 +11,7 @@ import pytest
 from rich.table import Table
 
 from helm_longctx.cli.main import EXIT_STATUSES
-from helm_longctx.cli.shared import print_table
+from helm_longctx.documents.terminal import print_grid
 from tests.support.commands import Command
 from tests.support.programs import BIN, run
 
@@ -74,9 +74,9 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
         with monkeypatch.context() as patch:
             for variable, value in {**FORCED, **environment}.items():
                 patch.setenv(variable, value)
-            print_table(table)
+            print_grid(table)
             printed[name] = capsys.readouterr().out
-    print_table(table)
+    print_grid(table)
     assert "\x1b[" not in capsys.readouterr().out
     assert "31m" in printed["terminal"]
     assert "31m" not in printed["NO_COLOR"]
@@ -102,7 +102,7 @@ def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixtu
     table = Table(title="a\x1b[31mtitle")
     table.add_column("m/\x1b]0;owned\x07")
     table.add_row("right\u202eto left\nnext line")
-    print_table(table)
+    print_grid(table)
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "\x07" not in printed

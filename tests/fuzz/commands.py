@@ -135,8 +135,8 @@ ODD_WORDS = (
 )  # fmt: skip
 MODULES = (
     "helm.benchmark.presentation.summarize", "helm.benchmark.server", "helm.clients.auto_client", "helm_longctx.judging.judge", "pandas",
-    "helm_longctx.runner.rejudge", "helm_longctx.results.leaderboard.ratings", "helm_longctx.results.judges.measures", "helm_longctx.results.report.pictures",
-    "helm_longctx.results.judges.plotting", "helm_longctx.results.judges.agreement", "helm_longctx.plugin",
+    "helm_longctx.runner.rejudge", "helm_longctx.apps.judge_checks.ratings", "helm_longctx.apps.judge_checks.measures", "helm_longctx.documents.pictures",
+    "helm_longctx.apps.judge_checks.plotting", "helm_longctx.apps.judge_checks.agreement", "helm_longctx.plugin",
 )  # fmt: skip
 """What commands import when they need it; here once for all."""
 
@@ -171,8 +171,8 @@ def _cut_off() -> None:
     """For the rest of the process, take away the network, start no server, and make small what takes long."""
     from helm.benchmark import server
 
+    from helm_longctx.apps.judge_checks import agreement
     from helm_longctx.cli import demo
-    from helm_longctx.results.judges import agreement
 
     def refuse(*arguments: object) -> NoReturn:
         raise ConnectionRefusedError(111, "Connection refused")

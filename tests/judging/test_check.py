@@ -14,15 +14,15 @@ from helm.benchmark.config_registry import register_configs_from_directory
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
+from helm_longctx.apps.judge_checks import agreement
+from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures
+from helm_longctx.apps.judge_checks.plotting import plot
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.data.root import DataRoot
+from helm_longctx.documents.pictures import write_picture
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check_items import Check, observe
 from helm_longctx.judging.judge import find_judges
-from helm_longctx.results.judges import agreement
-from helm_longctx.results.judges.measures import Measure, agreements, by_kind, differences, measures
-from helm_longctx.results.judges.plotting import plot
-from helm_longctx.results.report.pictures import write_picture
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
 from tests.support.fabricate_books import build_rubrics

@@ -18,19 +18,20 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from helm_longctx.apps.comparison.sections import comparison_sections
+from helm_longctx.apps.exchange.exporting import export_suite
+from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
-from helm_longctx.results.boards import Board, label, percent, read_suite
+from helm_longctx.documents.document import Answer, Figure, Table
+from helm_longctx.documents.numbers import percent
+from helm_longctx.documents.site import write_scores
+from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.comparison import by_instance, describe_best, describe_pair, find_differences
-from helm_longctx.results.formats.exporting import export_suite
-from helm_longctx.results.leaderboard.printing import leaderboard_rows, score_tables
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.means import OVERALL
+from helm_longctx.results.printing import leaderboard_rows, score_tables
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.report.comparison import comparison_sections
-from helm_longctx.results.report.document import Answer, Figure, Table
-from helm_longctx.results.report.leaderboard import leaderboard_sections
-from helm_longctx.results.report.site import write_scores
 from helm_longctx.results.rows import score_numbers
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import task_score
@@ -236,7 +237,9 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
             judge = _judge_of(result)
             name = board.benchmark.entries[result.part].name if result.part in board.benchmark.entries else result.part
             closed = result.context == "none"
-            group = group_name(board.benchmark, name, label(result.length), closed, judge, board.folder)
+            group = group_name(
+                board.benchmark, name, label(result.length), closed, judge, board.folder_at(result.length)
+            )
             if found := _helm_cell(tables.get(group, []), result, task_score(result.task)):
                 cells[key_of(board, result, judge)] = found
     return cells
@@ -377,7 +380,9 @@ def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> d
     for board in boards:
         for result in board.tasks:
             closed, judge = result.context == "none", result.other_judge
-            group = group_name(board.benchmark, result.task, label(result.length), closed, judge, board.folder)
+            group = group_name(
+                board.benchmark, result.task, label(result.length), closed, judge, board.folder_at(result.length)
+            )
             if (result.model, group) in cells:
                 found[key_of(board, result, judge)] = cells[result.model, group]
     assert len(found) == len(cells)

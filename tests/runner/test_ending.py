@@ -11,7 +11,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.leaderboard.printing import notes
+from helm_longctx.results.printing import notes
 from helm_longctx.runner import ending
 from helm_longctx.runner.ending import log_scores
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -13,8 +13,8 @@ import pytest
 import zstandard
 
 from helm_longctx import __version__
+from helm_longctx.apps.exchange.exporting import export_suite
 from helm_longctx.errors import InputError
-from helm_longctx.results.formats.exporting import export_suite
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.runner import served
 from tests.runner.making import make_run, means, read

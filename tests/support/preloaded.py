@@ -5,7 +5,7 @@ import importlib
 
 import yaml
 
-from helm_longctx.results.report import site
+from helm_longctx.documents import site
 from tests.support import drawing, quick_yaml
 
 MODULES = (
@@ -17,10 +17,10 @@ MODULES = (
     "helm_longctx.cli.main",
     "helm_longctx.cli.config.plan",
     "helm_longctx.models.apis.providers.openai",
-    "helm_longctx.results.judges.agreement",
-    "helm_longctx.results.judges.plotting",
+    "helm_longctx.apps.judge_checks.agreement",
+    "helm_longctx.apps.judge_checks.plotting",
     "helm_longctx.results.leaderboard.summarizer",
-    "helm_longctx.results.report.pictures",
+    "helm_longctx.documents.pictures",
     "helm_longctx.runner",
     "helm_longctx.runner.batches.collection",
     "helm_longctx.runner.rejudge",

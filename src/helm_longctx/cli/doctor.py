@@ -27,11 +27,11 @@ from helm_longctx.cli.shared import (
     without_helms_log,
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import explain_torchvision, page_address
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS

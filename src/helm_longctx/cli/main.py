@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
 import sys
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,6 +12,7 @@ from typer.core import TyperGroup, TyperOption
 from typer.main import get_command
 
 from helm_longctx._version import VERSION
+from helm_longctx.apps.app import Command, find_apps, find_own_apps
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
@@ -42,87 +39,70 @@ _LONG_WORD = re.compile(r"(\S{300})\S+")
 _UsageError: Any = typer.BadParameter.__base__
 
 
-@dataclass(frozen=True)
-class Command:
-    """A row of the table of commands.
+RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS = (
+    "Before and during runs",
+    "Results",
+    "Judges",
+    "Tasks and data",
+    "Setup",
+)
+"""The headings of the help, in its order."""
 
-    Args:
-        name: the command's name on the command line.
-        where: `module:function` in this folder. If the module has an `app`, the function is the app's callback.
-        example: the arguments of the example at the end of the command's help.
-    """
-
-    name: str
-    where: str
-    example: str
-
-    def load(self) -> Any:
-        """Import the command's module, and return the parser of the command."""
-        file, _, function = self.where.partition(":")
-        module = import_module(f"helm_longctx.cli.{file}")
-        own = getattr(module, "app", None)
-        if own is None:
-            own = typer.Typer(add_completion=False)
-            own.command()(getattr(module, function))
-        parser: Any = get_command(own)
-        parser.name, parser.epilog = self.name, f"Example: helm-longctx {self.name} {self.example}"
-        return parser
-
-    def read_help(self) -> str:
-        """Return the function's docstring. The module is not imported, because all of them together take seconds."""
-        file, _, function = self.where.partition(":")
-        code = ast.parse((Path(__file__).parent / f"{file}.py").read_text(encoding="utf-8"))
-        found = (node for node in code.body if isinstance(node, ast.FunctionDef) and node.name == function)
-        return ast.get_docstring(next(found)) or ""
-
-
-COMMANDS = {
-    "Before and during runs": (
-        Command("run", "run:run", example="run.yaml --dry-run"),
-        Command("certify", "certify:certify", example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run"),
-        Command(
-            "reproduce", "reproduce:reproduce", example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'
-        ),
-        Command("estimate", "estimate:estimate", example="helmet_rag:length=128k --model openai/gpt-6-luna"),
-        Command("gate", "gate:gate", example="my/bf16 my/fp8 --tasks helmet_rag --length 8k,32k --max-drop 2"),
-        Command("batch", "batch:batch", example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
-        Command(
-            "shard", "shard:shard", example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"
-        ),
+_OWN = (
+    Command("run", "helm_longctx.cli.run:run", RUNS, example="run.yaml --dry-run"),
+    Command(
+        "estimate",
+        "helm_longctx.cli.estimate:estimate",
+        RUNS,
+        example="helmet_rag:length=128k --model openai/gpt-6-luna",
     ),
-    "Results": (
-        Command("summarize", "results:summarize", example="--suite lc"),
-        Command("serve", "results:serve", example="--suite lc --port 8001"),
-        Command("report", "report:report", example="--suite lc"),
-        Command("compare", "compare:compare", example="openai/gpt-6-luna longctx/lexical --suite lc"),
-        Command("reference", "results:reference", example="helmet --suite lc --length 128k"),
-        Command("export", "export:export", example="--suite lc --format lm-eval --to results"),
-        Command(
-            "import", "export:import_results", example="HELMET/output/Llama-3.1-8B --suite lc --model meta/llama-3.1-8b"
-        ),
-        Command("show", "records:show", example="benchmark_output/runs/lc/RUN id17"),
-        Command("schema", "results:schema", example="--suite lc"),
+    Command(
+        "batch",
+        "helm_longctx.cli.batch:batch",
+        RUNS,
+        example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000",
     ),
-    "Judges": (
-        Command("rejudge", "rejudge:rejudge", example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
-        Command("judge-check", "judge_check:judge_check", example="--judge openai/gpt-6-luna"),
-        Command("judge-agreement", "judge_agreement:judge_agreement", example="--judged benchmark_output/runs/lc"),
+    Command(
+        "shard",
+        "helm_longctx.cli.shard:shard",
+        RUNS,
+        example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000",
     ),
-    "Tasks and data": (
-        Command("list", "tables:list_tasks", example="helmet --length 8k"),
-        Command("fetch", "data:fetch", example="helmet_rag:length=128k lv_eval:length=64k"),
-        Command("prompts", "records:prompts", example="helmet_recall:task=json_kv,length=8k --style completion"),
-        Command("score", "records:score", example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),
-        Command("subset", "subset:subset", example="helmet --price 0.1"),
-        Command("confs", "tables:confs", example="run_specs"),
+    Command("summarize", "helm_longctx.cli.results:summarize", RESULTS, example="--suite lc"),
+    Command("serve", "helm_longctx.cli.results:serve", RESULTS, example="--suite lc --port 8001"),
+    Command("reference", "helm_longctx.cli.results:reference", RESULTS, example="helmet --suite lc --length 128k"),
+    Command("show", "helm_longctx.cli.records:show", RESULTS, example="benchmark_output/runs/lc/RUN id17"),
+    Command("schema", "helm_longctx.cli.results:schema", RESULTS, example="--suite lc"),
+    Command(
+        "rejudge",
+        "helm_longctx.cli.rejudge:rejudge",
+        JUDGES,
+        example="--suite lc --judge openai/gpt-6-luna --to lc-luna",
     ),
-    "Setup": (
-        Command("demo", "demo:demo", example="--output-path demo_output"),
-        Command("doctor", "doctor:doctor", example="--no-network"),
-        Command("models", "models:models", example="add my/model --url http://127.0.0.1:8000/v1"),
+    Command("list", "helm_longctx.cli.tables:list_tasks", TASKS, example="helmet --length 8k"),
+    Command("fetch", "helm_longctx.cli.data:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
+    Command(
+        "prompts",
+        "helm_longctx.cli.records:prompts",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --style completion",
     ),
-}
-"""All commands by group, in the order of the help."""
+    Command(
+        "score",
+        "helm_longctx.cli.records:score",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl",
+    ),
+    Command("confs", "helm_longctx.cli.tables:confs", TASKS, example="run_specs"),
+    Command("demo", "helm_longctx.cli.demo:demo", SETUP, example="--output-path demo_output"),
+    Command("doctor", "helm_longctx.cli.doctor:doctor", SETUP, example="--no-network"),
+    Command("models", "helm_longctx.cli.models:models", SETUP, example="add my/model --url http://127.0.0.1:8000/v1"),
+)
+
+COMMANDS = sorted(
+    [*_OWN, *(each for app in find_own_apps() for each in app.commands)], key=lambda each: PANELS.index(each.panel)
+)
+"""All commands of ours, in the order of the help."""
 
 
 class _Commands(TyperGroup):
@@ -134,7 +114,21 @@ class _Commands(TyperGroup):
             command.help = command.help or BY_NAME[cmd_name].read_help()
         return command
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, with those of other packages."""
+        self._add_others()
+        return super().list_commands(ctx)
+
+    def _add_others(self) -> None:
+        # Entry points are read only if they are needed: for the list, and for a name that is not ours.
+        for command in (each for app in find_apps() for each in app.commands):
+            if command.name not in BY_NAME:
+                BY_NAME[command.name] = command
+                self.load(command)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in BY_NAME:
+            self._add_others()
         if args[0] in BY_NAME:
             self.load(BY_NAME[args[0]])
         return super().resolve_command(ctx, args)
@@ -149,7 +143,7 @@ if _show_type:  # since Typer 0.29, whose help has `<bool>` beside flags, which 
     show_type: Any = lambda option, ctx: None if option.is_flag else _show_type(option, ctx)  # noqa: E731
     TyperOption.display_type_rich = show_type  # type: ignore[method-assign]
 
-BY_NAME = {command.name: command for commands in COMMANDS.values() for command in commands}
+BY_NAME = {command.name: command for command in COMMANDS}
 
 app = typer.Typer(
     cls=_Commands,
@@ -159,9 +153,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _panel, _commands in COMMANDS.items():
-    for _command in _commands:
-        app.command(_command.name, rich_help_panel=_panel)(lambda: None)
+for _command in COMMANDS:
+    app.command(_command.name, rich_help_panel=_command.panel)(lambda: None)
 
 
 def load_parser() -> Any:

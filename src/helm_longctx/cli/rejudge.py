@@ -11,7 +11,7 @@ import typer
 from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
+from helm_longctx.results.suite import suite_folder, suite_path
 
 
 def rejudge(

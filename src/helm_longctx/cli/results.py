@@ -12,20 +12,11 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.cli.shared import (
-    LocalPath,
-    OutputPath,
-    Suite,
-    complete_suite,
-    fill_registries,
-    find_width,
-    print_table,
-)
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
+from helm_longctx.documents.terminal import find_width, print_grid
 from helm_longctx.errors import InputError, bad_argument, is_format_error
-from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.leaderboard.printing import answer_addresses, leaderboard_rows, notes, score_tables
 from helm_longctx.results.leaderboard.schema import (
     all_sections,
     fit_helm,
@@ -35,8 +26,9 @@ from helm_longctx.results.leaderboard.schema import (
     restrict_groups,
     suite_schema,
 )
-from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
+from helm_longctx.results.printing import answer_addresses, leaderboard_rows, notes, score_tables
 from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.files import read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -100,7 +92,7 @@ def show_scores(suite: str, output_path: Path, schema_path: Path | None = None) 
     """
     boards = _summarize(suite, output_path, schema_path)
     for table in score_tables(boards, find_width()):
-        print_table(table)
+        print_grid(table)
     for line in notes(boards):
         print(escape_invisible(line))
     for line in answer_addresses(suite_folder(output_path, suite), boards):

@@ -17,7 +17,7 @@ from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.suite import suite_path
+from helm_longctx.results.suite import suite_path
 
 if TYPE_CHECKING:
     from helm_longctx.cli.config.plan import Plan
@@ -79,7 +79,7 @@ def _run(config: RunConfig, prints: TextIO, published: str) -> None:
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
         if config.protocols:
-            from helm_longctx.cli.protocols import print_protocols
+            from helm_longctx.apps.reproduction.protocols import print_protocols
 
             print_protocols(config.protocols, has_numbers=config.dry_run)
         if config.dry_run:
@@ -93,7 +93,7 @@ def _run(config: RunConfig, prints: TextIO, published: str) -> None:
                 print(stop)
             if failure:
                 raise failure
-            from helm_longctx.cli.protocols import print_comparisons
+            from helm_longctx.apps.reproduction.protocols import print_comparisons
 
             folder = suite_path(config.output_path, config.suite)
             print_comparisons(config.protocols or [], folder, plan.deployments, published)

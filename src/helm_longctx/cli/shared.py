@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
@@ -11,14 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.redaction.invisible import escape_invisible
 
 if TYPE_CHECKING:
     from helm.benchmark.run_spec import RunSpec
@@ -71,26 +66,6 @@ def check_picture(command: str, path: Path) -> None:
     if path.suffix not in PICTURES:
         raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
     require("plot", f"plot={str(path)!r}")
-
-
-def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal, or 120 columns wide if standard output is not a terminal."""
-    # Names of models are no markup.
-    _Console(width=find_width(), markup=False, emoji=False).print(table)
-
-
-def find_width() -> int:
-    """Return the width of the terminal, or 120 columns if standard output is not a terminal."""
-    # Without a terminal rich would assume 80 columns.
-    return Console().width if sys.stdout.isatty() else 120
-
-
-class _Console(Console):
-    """A console that shows control characters in texts as escapes, so that no name of a model controls the terminal."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text of a table. rich calls this for titles, headings and cells."""
-        return super().render_str(escape_invisible(text), **options)
 
 
 @contextmanager

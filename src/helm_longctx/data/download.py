@@ -119,6 +119,7 @@ class ResumingStream(io.RawIOBase):
     def _open(self) -> Response:
         """Request the file, and return a response whose next byte is the one at `position`."""
         import requests
+        from urllib3.exceptions import NewConnectionError
 
         # Positions are those in the stored file. A server that compresses the file would count other bytes.
         headers = {"Accept-Encoding": "identity"}
@@ -130,13 +131,19 @@ class ResumingStream(io.RawIOBase):
             response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
         except requests.ConnectionError as error:
             # A server that sent bytes before may be back soon. Without a network, nobody should wait for all attempts.
-            if self.position or not _is_unreachable(error):
+            cause = getattr(error.args[0] if error.args else None, "reason", None)
+            if self.position or not isinstance(cause, NewConnectionError):
                 raise
             raise InputError(f"the server cannot be reached; check the network, or {USE_A_MIRROR}") from error
         try:
             self._check(response)
-            if response.status_code == 200:  # the server ignored the Range header and sends the whole file
-                _skip(response, self.position)
+            # With 200 the server ignored the Range header and sends the whole file.
+            left = self.position if response.status_code == 200 else 0
+            while left:
+                data = _read_raw(response, min(left, _BLOCK))
+                if not data:
+                    raise ConnectionError("the connection ended before the position to resume at")
+                left -= len(data)
         except BaseException:
             response.close()
             raise
@@ -152,27 +159,22 @@ class ResumingStream(io.RawIOBase):
         if status >= 400:
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
-            self._check_size(response.headers.get("Content-Length"))
+            length = response.headers.get("Content-Length")
+            found = int(length) if length and length.isdecimal() else None
+            if None not in (found, self.size) and found != self.size:
+                raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
+            self.size = found if self.size is None else self.size
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
-            self._check_range(response.headers.get("Content-Range", ""))
+            match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
+            # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
+            totals = ("*", match[2] if match and self.size is None else str(self.size))
+            if not match or int(match[1]) != self.position or match[2] not in totals:
+                raise InputError(
+                    f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
+                )
         else:
             raise InputError(f"the server answered with status {status} instead of the file; {USE_A_MIRROR}")
-
-    def _check_size(self, length: str | None) -> None:
-        found = int(length) if length and length.isdecimal() else None
-        if None not in (found, self.size) and found != self.size:
-            raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
-        self.size = found if self.size is None else self.size
-
-    def _check_range(self, text: str) -> None:
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", text.strip())
-        # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
-        totals = ("*", match[2] if match and self.size is None else str(self.size))
-        if not match or int(match[1]) != self.position or match[2] not in totals:
-            raise InputError(
-                f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
-            )
 
 
 def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
@@ -200,28 +202,12 @@ def _read_raw(response: Response, count: int) -> bytes:
     return data
 
 
-def _skip(response: Response, count: int) -> None:
-    while count:
-        data = _read_raw(response, min(count, _BLOCK))
-        if not data:
-            raise ConnectionError("the connection ended before the position to resume at")
-        count -= len(data)
-
-
 def _bearer(token: str) -> Callable[[PreparedRequest], PreparedRequest]:
     def add(request: PreparedRequest) -> PreparedRequest:
         request.headers["Authorization"] = f"Bearer {token}"
         return request
 
     return add
-
-
-def _is_unreachable(error: BaseException) -> bool:
-    """Return whether an error of requests says that no connection was made, such as for an unknown host."""
-    from urllib3.exceptions import NewConnectionError
-
-    (cause,) = error.args[:1] or (None,)
-    return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
 def _status(error: BaseException) -> int | None:
@@ -269,14 +255,18 @@ def _log_retry(state: RetryCallState) -> None:
     )
 
 
-class Download(ABC):
+class Source(ABC):
     """A source whose files are downloaded together, by themselves. Its subclasses are dataclasses.
 
     Attributes:
+        title: its name in the log and in errors, as a format of the source, such as `{0.name} of bucket {0.bucket}`.
         refusal: reason that errors name if the server refuses access.
+        log_level: the level at which the log says that it is fetched.
     """
 
+    title: ClassVar[str] = ""
     refusal: ClassVar[str] = NO_ACCESS
+    log_level: ClassVar[int] = logging.WARNING
 
     @property
     @abstractmethod
@@ -289,9 +279,9 @@ class Download(ABC):
         """The folder under the data root that receives the files."""
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """Its name in the log and in errors."""
+        return self.title.format(self)
 
     def is_present(self, root: DataRoot) -> bool:
         """Whether the files need not be fetched."""
@@ -315,10 +305,10 @@ class Download(ABC):
         Raises:
             InputError: files are missing from a mirror, the download fails, or its content is not as expected.
         """
-        if not root.caveats(self.paths, command):
+        if not root.find_absent(self.paths, command):
             return
         folder = root / self.place
-        _log.warning("fetching %s into %s", self.label, folder)
+        _log.log(self.log_level, "fetching %s into %s", self.label, folder)
         try:
             self.fetch(folder)
         except Exception as error:
@@ -334,7 +324,7 @@ def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, re
     """
     if isinstance(error, InputError):
         return str(error)
-    status = getattr(getattr(error, "response", None), "status_code", None)
+    status = _status(error)
     if status in (401, 403, 404):
         return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
     if status:
@@ -370,10 +360,36 @@ def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
         data, record = Path(name) / "data", Path(name) / "source"
         source: dict[str, object] = {}
         yield data, source
-        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         # The record comes first, because for readers the download is complete when the file exists.
-        os.replace(record, target.with_name(target.name + SOURCE))
+        if source:
+            record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+            os.replace(record, target.with_name(target.name + SOURCE))
         os.replace(data, target)
+
+
+class SingleFile(Source):
+    """A source of one file. Its subclasses have the field `path`, the file's path under the data root."""
+
+    path: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
+
+    @property
+    def place(self) -> str:
+        """The folder under the data root that has the file."""
+        return str(Path(self.path).parent)
+
+    def fetch(self, folder: Path) -> None:
+        """Download the file, and write its origin into a record next to it, if there is one."""
+        with place_file(folder / Path(self.path).name) as (part, record):
+            record |= self.write(part)
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file to `part`, in a temporary folder, and return the record of its origin."""
+        raise NotImplementedError
 
 
 def sha256_of(path: Path) -> str:

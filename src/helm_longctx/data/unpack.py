@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from helm_longctx.data.download import check_space
 from helm_longctx.data.root import USE_A_MIRROR
@@ -31,11 +31,8 @@ ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 
 Provenance = dict[str, Any]
@@ -70,12 +67,11 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
                 if path in records:
                     raise InputError(f"{archive} has {name} twice")
                 records[path] = _write_member(members, member, archive, part / path)
-    except (InputError, OSError, MemoryError) as error:
-        if not isinstance(error, gzip.BadGzipFile):
-            raise  # an error of this package, the network or the disk
-        raise _archive_error(archive, error) from error
     except Exception as error:  # tarfile does not catch all errors of its parser
-        raise _archive_error(archive, error) from error
+        if isinstance(error, InputError | OSError | MemoryError) and not isinstance(error, gzip.BadGzipFile):
+            raise  # an error of this package, the network or the disk
+        what = type(error).__name__
+        raise InputError(f"{archive} is not a complete tar.gz file ({what}); {USE_A_MIRROR}") from error
     return records
 
 
@@ -158,10 +154,6 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _archive_error(archive: str, error: Exception) -> InputError:
-    return InputError(f"{archive} is not a complete tar.gz file ({type(error).__name__}); {USE_A_MIRROR}")
-
-
 def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:
     """Write a member to `target`, and return its size and SHA-256."""
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
@@ -170,14 +162,8 @@ def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: st
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
-    with content:
-        return _copy(content, target)
-
-
-def _copy(content: IO[bytes], target: Path) -> Provenance:
-    """Copy a member to a file. tarfile returns no more bytes than the size in the member's header."""
     digest, size = hashlib.sha256(), 0
-    with target.open("wb") as out:
+    with content, target.open("wb") as out:  # tarfile returns no more bytes than the size in the member's header
         while block := content.read(BLOCK):
             size += out.write(block)
             digest.update(block)

@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from helm_longctx.documents.numbers import p_sentence, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import Board, label, range_text, show_model, signed_percent
+from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import PUBLISHED, Result
@@ -99,7 +100,7 @@ def describe_best(best: str, others: Iterable[str], differences: Differences) ->
         worse = f" It is better than {len(decisions) - len(tied)} of the models." if len(tied) < len(decisions) else ""
         return f"Statistical tie with {', '.join(tied[:4])}{rest}.{worse}"
     largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
-    return f"It is better than all others (adjusted {p_text(largest)})." if decisions else ""
+    return f"It is better than all others (adjusted {p_sentence(largest)})." if decisions else ""
 
 
 def describe_pair(one: str, other: str, decision: Decision) -> str:
@@ -108,7 +109,9 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     is_higher = "better than" if effect.mean > 0 else "worse than"
     outcome = is_higher if decision.is_different else "in a statistical tie with"
     difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
-    return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_text(decision.adjusted)})"
+    return (
+        f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_sentence(decision.adjusted)})"
+    )
 
 
 def _describe_all(best: str, models: Sequence[str], differences: Differences) -> str:
@@ -117,11 +120,6 @@ def _describe_all(best: str, models: Sequence[str], differences: Differences) ->
     if len(others) == 1:
         return f"{describe_pair(best, others[0], differences[best, others[0]])}."
     return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
-
-
-def p_text(p_value: float) -> str:
-    """Return a p-value in words."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
 
 
 @cache

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from helm.common.hierarchical_logger import hlog, hwarn
 
+from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import log_next_command
-from helm_longctx.results.boards import percent, range_text
-from helm_longctx.results.comparability import MARK, SHARES, describe
+from helm_longctx.results.comparability import SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json

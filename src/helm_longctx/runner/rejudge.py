@@ -20,7 +20,7 @@ from helm.common.request import Request
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.objects import from_json
+from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.runner.interruptions import explain_full_disk
@@ -30,8 +30,7 @@ from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt
-from helm_longctx.tasks.arguments import arguments_of
-from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 
+from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import percent, range_text
 from helm_longctx.results.stopping import Question, Verdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.files import read_looks, write_looks

@@ -20,9 +20,9 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.hub import HubRows
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.printing import score_text
+from helm_longctx.results.cells import score_cell
+from helm_longctx.results.printing import score_text
 from helm_longctx.results.reading import published_results
-from helm_longctx.results.report.cells import score_cell
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.oolong.fabricate import build_oolong, real_rows, synth_rows

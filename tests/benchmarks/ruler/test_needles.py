@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.report.build import write_report
 from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.report.build import write_report
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.ruler.fabricate import build_sources, counter

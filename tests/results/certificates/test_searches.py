@@ -8,10 +8,10 @@ from statistics import fmean
 
 import pytest
 
+from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.procedure import run
+from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.certificates.answers import Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design
-from helm_longctx.runner.certification.procedure import run
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 from tests.support.certifying import KINDS, ask_prompts

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helm_longctx.apps.exchange import inspect_logs
+from helm_longctx.apps.exchange.export import Score, scores
+from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.formats import inspect_logs
-from helm_longctx.results.formats.importing import find_readers, import_files
-from helm_longctx.results.leaderboard.export import Score, scores
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.formats.fabricate import CHOICE, HELMET_NAME, helmet_file, log, sample, write_archive
 from tests.support.commands import Command

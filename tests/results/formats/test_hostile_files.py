@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.apps.exchange import inspect_logs
+from helm_longctx.apps.exchange.importing import import_files
 from helm_longctx.errors import InputError
-from helm_longctx.results.formats import inspect_logs
-from helm_longctx.results.formats.importing import import_files
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.formats.fabricate import CHOICE, log, sample
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.apps.exchange.export import scores
+from helm_longctx.apps.exchange.importing import Imported, import_files
 from helm_longctx.benchmarks.helmet.outputs import parse_name
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.formats.importing import Imported, import_files
-from helm_longctx.results.leaderboard.export import scores
 from helm_longctx.results.means import category_results
 from helm_longctx.results.reading import read_results, reference_results
 from helm_longctx.runs.files import STATES, find_incomplete_files, read_json, read_states

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helm_longctx.apps.exchange.answer_rows import answers
+from helm_longctx.apps.exchange.entries import resolve_entry
+from helm_longctx.apps.exchange.export import scores
+from helm_longctx.apps.exchange.exporting import EXPORTERS, export_suite
+from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.formats.entries import resolve_entry
-from helm_longctx.results.formats.exporting import EXPORTERS, export_suite
-from helm_longctx.results.formats.importing import find_readers, import_files
-from helm_longctx.results.leaderboard.answers import answers
-from helm_longctx.results.leaderboard.export import scores
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.reference import write_reference
 from helm_longctx.tasks.metric_names import MEASURED

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.results.gates.answers import AnswerPair, agreements
-from helm_longctx.results.gates.findings import find_differences
+from helm_longctx.apps.gate.answers import AnswerPair, agreements
+from helm_longctx.apps.gate.findings import find_differences
 from helm_longctx.runs.scores import InstanceScore
 
 

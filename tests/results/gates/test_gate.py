@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from helm_longctx.apps.gate.folder import GateFolder
+from helm_longctx.apps.gate.gate import ALL, ANSWERS, decide, read_looks
 from helm_longctx.errors import InputError
-from helm_longctx.results.gates.folder import GateFolder
-from helm_longctx.results.gates.gate import ALL, ANSWERS, decide, read_looks
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 

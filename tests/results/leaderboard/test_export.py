@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.apps.exchange.answer_rows import answers
+from helm_longctx.apps.exchange.export import Average, averages, scores, unquote_formula, write_csv
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.documents.pictures import length_plot
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards, read_suite
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.leaderboard.answers import answers
-from helm_longctx.results.leaderboard.export import Average, averages, scores, unquote_formula, write_csv
 from helm_longctx.results.reading import Result, Run
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.report.pictures import length_plot
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.apps.exchange.export import write_csv
+from helm_longctx.apps.judge_checks.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 from helm_longctx.errors import InputError
-from helm_longctx.results.leaderboard.export import write_csv
-from helm_longctx.results.leaderboard.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 
 
 def lines(name: str, *rows: Mapping[str, Any]) -> Path:

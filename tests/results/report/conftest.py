@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, published_boards, read_suite
-from helm_longctx.results.report.build import write_report
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_suite
 

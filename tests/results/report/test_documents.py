@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.report.build import write_report
+from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.errors import InputError
-from helm_longctx.results.report.build import write_report
-from helm_longctx.results.report.files import escape_markdown, escape_tex
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.support.commands import Command
 

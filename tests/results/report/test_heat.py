@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from helm_longctx.apps.lengths.heat import heat_sections
+from helm_longctx.documents.document import Figure
+from helm_longctx.documents.pictures import write_picture
 from helm_longctx.results.boards import Board
-from helm_longctx.results.report.document import Figure
-from helm_longctx.results.report.heat import heat_sections
-from helm_longctx.results.report.pictures import write_picture
 
 MakeBoard = Callable[..., Board]
 LENGTHS = ("8k", "16k", "32k", "64k", "128k")

@@ -8,9 +8,9 @@ from statistics import fmean
 import pytest
 from scipy.stats import spearmanr
 
+from helm_longctx.apps.judged.sections import judged_sections
+from helm_longctx.documents.document import Figure, Table
 from helm_longctx.results.boards import Board
-from helm_longctx.results.report.document import Figure, Table
-from helm_longctx.results.report.judged import judged_sections
 
 K = 1024
 SKILLS = {"acme/one": 0.9, "acme/two": 0.6, "acme/three": 0.4, "acme/four": 0.2, "longctx/null": 0.0}

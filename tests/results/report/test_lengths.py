@@ -7,12 +7,12 @@ from statistics import fmean
 
 import pytest
 
+from helm_longctx.apps.correlations.sections import task_sections
+from helm_longctx.apps.lengths.curves import depth_sections, length_sections
+from helm_longctx.apps.report.build import _models
+from helm_longctx.apps.report.leaderboard import first_models
+from helm_longctx.documents.document import Figure, Table
 from helm_longctx.results.boards import Board, published_boards
-from helm_longctx.results.report.build import _models
-from helm_longctx.results.report.document import Figure, Table
-from helm_longctx.results.report.leaderboard import first_models
-from helm_longctx.results.report.lengths import depth_sections, length_sections
-from helm_longctx.results.report.tasks import task_sections
 from helm_longctx.tasks.registry import find_benchmark
 
 MakeBoard = Callable[..., Board]

@@ -9,11 +9,11 @@ import pytest
 import vl_convert
 from scipy.stats import spearmanr
 
+from helm_longctx.apps.models.sections import model_sections
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.documents.document import Cell, Figure, Section, Table
 from helm_longctx.results.boards import Board
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.report.document import Cell, Figure, Section, Table
-from helm_longctx.results.report.models import model_sections
 
 K = 1024
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.exchange.export import AVERAGE, Average
+from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.pictures import length_plot, write_picture
 from helm_longctx.errors import InputError
-from helm_longctx.results.comparability import MARK
-from helm_longctx.results.leaderboard.export import AVERAGE, Average
-from helm_longctx.results.report.pictures import length_plot, write_picture
 
 
 def mean(model: str, length: str, score: float, context: str = "full", lacking: str = "") -> Average:

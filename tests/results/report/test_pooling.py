@@ -10,11 +10,11 @@ from statistics import fmean
 import pytest
 
 from helm_longctx import environment
+from helm_longctx.apps.pooling.pooling import pool_boards
+from helm_longctx.apps.pooling.sections import pooling_sections
+from helm_longctx.apps.report.build import write_report
+from helm_longctx.documents.document import Answer, Figure, Table
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.pooling import pool_boards
-from helm_longctx.results.report.build import write_report
-from helm_longctx.results.report.document import Answer, Figure, Table
-from helm_longctx.results.report.pooling import pooling_sections
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
 

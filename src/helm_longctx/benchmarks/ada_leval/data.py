@@ -3,8 +3,6 @@
 Source: open-compass/Ada-LEval at 2154258, fetch_data.sh and ada_leval/dataset.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +14,7 @@ from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, are_all, is_whole
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""

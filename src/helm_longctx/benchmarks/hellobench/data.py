@@ -3,8 +3,6 @@
 Source: Quehry/HelloBench at d403282, data/ and weighted_scores.txt.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -15,8 +13,7 @@ from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_number
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, are_all, is_number
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"

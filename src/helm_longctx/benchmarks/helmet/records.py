@@ -1,11 +1,9 @@
 """The shapes of the fields that HELMET's scorers read from a record, in addition to prediction and references."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_number, is_whole
+from helm_longctx.tasks.task import TEXTS, Shape, are_all, is_number, is_whole
 
 HIGHEST_GRADE = 1000
 """trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""

@@ -4,8 +4,6 @@ Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_utils.py (`create_prompt`, `c
 set xinrongzhang2022/InfiniteBench.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,8 +17,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import are_all, is_number, is_text
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task, are_all, is_number, is_text
 
 REPO = "xinrongzhang2022/InfiniteBench"
 

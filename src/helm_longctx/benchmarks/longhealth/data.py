@@ -3,8 +3,6 @@
 Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py (`create_prompt`, `sample_distractions` and `main`).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -16,7 +14,7 @@ from helm_longctx.data.jsonl import read_object
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.codec import Codec
+from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = WebFile(

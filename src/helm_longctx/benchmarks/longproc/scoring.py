@@ -8,8 +8,6 @@ A record has `prediction` and `item`, which is the official data point or the `i
 `ground_truth_durations`. For code they read only `testcases`.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import string
@@ -19,8 +17,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
 from helm_longctx.benchmarks.longproc.programs import passes
-from helm_longctx.tasks.shapes import are_all, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scorer, Scores
+from helm_longctx.tasks.task import Record, Scorer, Scores, are_all, is_text, is_whole
 from helm_longctx.tasks.words import english_words
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")

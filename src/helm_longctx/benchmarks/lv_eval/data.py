@@ -3,8 +3,6 @@
 Source: infinigence/LVEval at 63e7ae9, README.md (Data Format), utils.py (load_jsonl) and prediction.py (get_pred).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -16,8 +14,7 @@ from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Task
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {

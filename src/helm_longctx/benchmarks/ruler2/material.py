@@ -3,8 +3,6 @@
 Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/sources/prepare_mmlu.py, prepare_qa.py (`read_hotpotqa`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,7 +11,7 @@ from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, are_all, is_text
+from helm_longctx.tasks.task import TEXTS, are_all, is_text
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
 _CONTEXT_COLUMNS: Types = {"context": dict}

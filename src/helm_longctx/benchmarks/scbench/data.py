@@ -4,8 +4,6 @@ Source: microsoft/MInference at fb56c91, scbench/eval_utils.py (`create_multitur
 `get_ground_truth`) and run_scbench.py; the hub data set microsoft/SCBench.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +15,7 @@ from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, is_text
 
 TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""

@@ -4,15 +4,12 @@ Source: microsoft/MInference at fb56c91, scbench/compute_scores.py. A record has
 to, the official `answer`, and the `turn` of a conversation.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import TEXT, TEXTS, Record, Scores, Shape, are_all, is_number, is_text, is_whole
 from helm_longctx.tasks.words import f1, normalize_chinese
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))

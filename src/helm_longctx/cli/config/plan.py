@@ -23,7 +23,7 @@ from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.models.apis.prices import PRICES, read_prices
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
-from helm_longctx.results.leaderboard.suite import suite_path
+from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.retry import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
-from helm_longctx.results.boards import percent, range_text
-from helm_longctx.results.comparability import MARK, Caveat, describe
+from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 

@@ -1,0 +1,125 @@
+"""The record of an analysis: the commands and the pages of the report that its folder adds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+from helm_longctx.errors import InputError
+
+if TYPE_CHECKING:
+    from helm_longctx.documents.document import Section
+    from helm_longctx.results.boards import Board
+
+GROUP = "helm_longctx.apps"
+"""The group of entry points by which other packages add analyses."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `helm-longctx`.
+
+    Args:
+        name: the command's name on the command line.
+        where: `module:function`. If the module has an `app`, the function is the callback of that app.
+        panel: the heading in the help under which the command stands.
+        example: the arguments of the example at the end of the command's help.
+    """
+
+    name: str
+    where: str
+    panel: str
+    example: str
+
+    def load(self) -> Any:
+        """Import the command's module, and return the parser of the command."""
+        import typer
+        from typer.main import get_command
+
+        own = getattr(import_module(self.where.partition(":")[0]), "app", None)
+        if own is None:
+            own = typer.Typer(add_completion=False)
+            own.command()(load(self.where))
+        parser: Any = get_command(own)
+        parser.name, parser.epilog = self.name, f"Example: helm-longctx {self.name} {self.example}"
+        return parser
+
+    def read_help(self) -> str:
+        """Return the function's docstring. The module is not imported, because all of them together take seconds."""
+        module, _, function = self.where.partition(":")
+        spec = find_spec(module)
+        code = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8") if spec else "")
+        found = (node for node in code.body if isinstance(node, ast.FunctionDef) and node.name == function)
+        return ast.get_docstring(next(found)) or ""
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A page of the report.
+
+    Args:
+        name: the last part of the file's name; empty for a board's first page.
+        title: the title in the navigation.
+        where: `module:function`. The function takes a board, and returns the page's sections; with `whole`, it takes
+            all boards.
+        place: position among the pages, smallest first.
+        whole: whether there is one page for all boards, and not a page for each of them.
+    """
+
+    name: str
+    title: str
+    where: str
+    place: int
+    whole: bool = False
+
+    def sections(self, boards: Board | Sequence[Board]) -> list[Section]:
+        """Return the sections of the page; none if there is nothing to show."""
+        made: list[Section] = load(self.where)(boards)
+        return made
+
+
+@dataclass(frozen=True)
+class App:
+    """An analysis."""
+
+    commands: Sequence[Command] = ()
+    pages: Sequence[ReportPage] = ()
+
+
+@cache
+def find_own_apps() -> tuple[App, ...]:
+    """Return the analyses in the folders beside this module."""
+    folders = sorted(each.name for each in iter_modules([str(Path(__file__).parent)]) if each.ispkg)
+    return tuple(import_module(f"{__package__}.{name}").APP for name in folders)
+
+
+@cache
+def find_apps() -> tuple[App, ...]:
+    """Return all analyses. Those of other packages are last; one that cannot be used is left out with a warning."""
+    from helm_longctx.tasks.plugins import load_plugins
+
+    return (*find_own_apps(), *load_plugins(GROUP, "the analysis", _check))
+
+
+def _check(record: App) -> App:
+    from helm_longctx.tasks.plugins import check_fields
+
+    check_fields(record, App)
+    for where in (*(each.where for each in record.commands), *(each.where for each in record.pages)):
+        if not callable(load(where)):
+            raise InputError(f"{where} is not a function")
+    return record
+
+
+def load(where: str) -> Callable[..., Any]:
+    """Return the function that `module:function` names."""
+    module, _, name = where.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,122 @@
+"""The page about what scores hide: answers that the token limit cut, and questions with known errors."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+
+from helm_longctx.documents.document import Cell, Column, Section, Table
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.cells import model_cell, number_cell, score_cell
+from helm_longctx.results.cut_bounds import find_wide_bounds
+from helm_longctx.results.errata import without_errors
+from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import own_scores
+from helm_longctx.tasks.errata import Erratum
+
+_CUT = (
+    "Scores that could be outside their 95 % interval if the token limit had not cut answers. `helm-longctx run"
+    " --retry-cut 4x` asks only for these answers again, with a larger budget."
+)
+_ERRATA = (
+    "Scores are as published, with all questions. Beside them are the scores without the questions whose data is known"
+    " to be wrong."
+)
+
+
+def scrutiny_sections(board: Board) -> list[Section]:
+    """Return a section about cut answers and one about known errors, if there are such scores."""
+    return [section for section in (_cut_section(board), _errata_section(board)) if section]
+
+
+def _about(board: Board, score: Result) -> list[Cell]:
+    part = board.titles[score.part] + (" (closed book)" if score.context == "none" else "")
+    return [model_cell(board, score.model), Cell(part), Cell(label(score.length), score.length or 0)]
+
+
+_HEADS = (Column("Model", is_number=False), Column("Score of", is_number=False), Column("Length", is_number=False))
+
+
+def _cut_section(board: Board) -> Section | None:
+    found = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
+    if not found:
+        return None
+    heads = [
+        *_HEADS,
+        Column("Score", "As published: cut answers are scored as they are."),
+        Column("Cut", "Share of answers that end at the token limit."),
+        Column("Cut answers wrong", "The score if each cut answer is wrong."),
+        Column("Without cut answers", "The score of the other answers."),
+        Column("Best case", "The score if each cut answer is right."),
+    ]
+    rows = [
+        [
+            *_about(board, score),
+            score_cell(score),
+            *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best)),
+        ]
+        for score, cut in found
+    ]
+    name = f"cut-{board.file_name}"
+    return Section(name, "Cut answers", [Table(f"{name}-table", "Bounds of scores", heads, rows, search=True)], _CUT)
+
+
+def _errata_section(board: Board) -> Section | None:
+    found = [(score, right) for score in own_scores(board) if (right := without_errors(score))]
+    if not found:
+        return None
+    name = f"errata-{board.file_name}"
+    heads = [
+        *_HEADS,
+        Column("Score", "As published, with all questions."),
+        Column("Without known errors", "The score of the other questions."),
+        Column("n", "Number of the other questions."),
+    ]
+    rows = [
+        [*_about(board, score), score_cell(score), number_cell(right.mean), Cell(str(right.n), right.n)]
+        for score, right in found
+    ]
+    tables = [Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)]
+    return Section(name, "Known errors", [*tables, _question_table(board, name)], _ERRATA)
+
+
+def _question_table(board: Board, name: str) -> Table:
+    """Return the table of the questions that are left out, with the score of each model."""
+    results = [each for each in board.tasks if each.errata]
+    models = list(dict.fromkeys(each.model for each in results))
+    heads = [
+        Column("Task", is_number=False),
+        Column("Length", is_number=False),
+        Column("Question", is_number=False),
+        Column("What is wrong", is_number=False),
+        Column("Known since", is_number=False),
+        Column("Source", is_number=False),
+        *(Column(model, "The model's score of the question; the mean over repeats.") for model in models),
+    ]
+    rows = list(_question_rows(board, results, models))
+    return Table(f"{name}-questions", "Questions that are left out", heads, rows, search=True)
+
+
+def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str]) -> Iterator[list[Cell]]:
+    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
+    for result in results:
+        for instance in result.errata:
+            questions[result.task, result.length, instance][result.model] = result
+    for (task, length, instance), by_model in questions.items():
+        errata = next(iter(by_model.values())).errata[instance]
+        scores = [_score_of(by_model[model], instance) if model in by_model else None for model in models]
+        about = [Cell(board.titles[task]), Cell(label(length), length or 0), Cell(instance)]
+        yield [*about, *_texts(errata), *map(number_cell, scores)]
+
+
+def _texts(errata: Sequence[Erratum]) -> list[Cell]:
+    since = min(each.since for each in errata)
+    sources = dict.fromkeys(each.source for each in errata)
+    return [Cell("; ".join(each.what for each in errata)), Cell(since.isoformat()), Cell(", ".join(sources))]
+
+
+def _score_of(result: Result, instance: str) -> float:
+    scores = [each.score for each in result.answers if each.instance == instance and each.score is not None]
+    return fmean(scores) if scores else math.nan

@@ -1,0 +1,182 @@
+"""Asks blocks of questions with the runner's own parts: prompts, client, journal, limit on the cost, and scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.run_spec import RunSpec
+from helm.common.request import RequestResult
+
+from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.procedure import LimitReachedError
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of
+from helm_longctx.helm.command_line import make_run_specs
+from helm_longctx.helm.metric import scored_record
+from helm_longctx.helm.truncation import load_deployment_counter
+from helm_longctx.locks import lock_run
+from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.models.apis.usage import model_of, output_truncated, usage_of
+from helm_longctx.models.baselines.clients import LexicalClient, NullClient
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.interruptions import stoppable
+from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runner.sending import make_sender
+from helm_longctx.runner.spending import Spending
+from helm_longctx.runner.spool import Spool, StoredRequest
+from helm_longctx.runner.stand_ins import make_scenario
+from helm_longctx.runs.journal import Journal
+from helm_longctx.tasks.task import MAIN_METRIC, Task
+from helm_longctx.tasks.token_estimate import estimate_tokens
+
+_BASELINES = {"null": NullClient(), "lexical": LexicalClient()}
+
+
+class _Question(NamedTuple):
+    """A question of a block.
+
+    Args:
+        place: number of the block.
+        is_first: whether it is the block's first one.
+    """
+
+    place: int
+    is_first: bool
+    task: Task
+    request: StoredRequest
+
+
+class CertificateRunner(LongContextRunner):
+    """Asks the questions of a certificate. The answers stay in a journal, so that none is paid for twice.
+
+    Attributes:
+        entries: the run entry of each kind, without length and seed.
+        model: the name of the deployment.
+        folder: the folder of the journal.
+        baseline_length: the length at which the baselines that need no model also answer.
+        asked: the run entries that were asked, in order.
+    """
+
+    entries: Mapping[str, str]
+    model: str
+    folder: Path
+    baseline_length: int
+
+    def prepare(self, entries: Mapping[str, str], model: str, folder: Path, baseline_length: int) -> CertificateRunner:
+        """Set the attributes of these names, and return the runner."""
+        self.entries, self.model, self.folder, self.baseline_length = entries, model, folder, baseline_length
+        self.asked: list[str] = []
+        self._start = time.monotonic()
+        return self
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since `prepare`."""
+        return time.monotonic() - self._start
+
+    @property
+    def spent(self) -> float:
+        """The dollars that this process has spent."""
+        return self.limit.spent
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """Open the journal of answers in the folder, which no other process may use meanwhile.
+
+        Raises:
+            InputError: it is damaged, or another process uses it.
+        """
+        spec = self._make_spec(f"{next(iter(self.entries.values()))},length={self.baseline_length}")
+        with lock_run(self.folder), self._open_journal(spec, self.folder) as journal, stoppable(journal.summary):
+            yield journal
+
+    def ask(self, journal: Journal, blocks: Sequence[Block]) -> list[Answered]:
+        """Ask blocks together, and return them with their replies.
+
+        Raises:
+            LimitReachedError: the limit on the cost is reached. It has the replies that have arrived.
+            InputError: the model cannot be asked.
+        """
+        with Spool(self.folder) as spool:
+            questions = [
+                each for place, block in enumerate(blocks) for each in self._make_questions(place, block, spool)
+            ]
+            spending = Spending(self.model, self.limit)
+            sender = make_sender(self.executor.context, self.model)
+            asking = Asking(sender, journal, spending, len(questions))
+            try:
+                pending = [PendingRequest(each.request) for each in questions]
+                states: list[RequestState | None] = [*ask_all(pending, asking, self._parallelism)]
+            except InputError as error:
+                if not self.limit.is_reached:
+                    raise
+                states = [asking.recall(each.request) for each in questions]
+                raise LimitReachedError(str(error), self._group(blocks, questions, states)) from error
+            return self._group(blocks, questions, states)
+
+    def entry(self, block: Block) -> str:
+        """Return the run entry that makes a block's prompts."""
+        context = "" if block.has_text else ",context=none"
+        texts = f",texts={block.texts}" if block.texts > 1 else ""
+        values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
+        return f"{self.entries[block.kind]},{values}"
+
+    def _make_questions(self, place: int, block: Block, spool: Spool) -> list[_Question]:
+        spec = self._make_spec(self.entry(block))
+        self.asked.append(self.entry(block))
+        scenario = make_scenario(spec)
+        requests = self.adapt(spec, scenario, spool)
+        tasks = [scenario.benchmark.task(each.state.instance.sub_split) for each in requests]
+        pairs = enumerate(zip(tasks, requests, strict=True))
+        return [_Question(place, not number, task, request) for number, (task, request) in pairs]
+
+    def _make_spec(self, entry: str) -> RunSpec:
+        text = f"{entry},model={self.model}"
+        (spec,) = make_run_specs([text], [], [], "certificates", 1_000_000, Path(self.output_path))
+        return spec
+
+    def _group(
+        self, blocks: Sequence[Block], questions: Sequence[_Question], states: Sequence[RequestState | None]
+    ) -> list[Answered]:
+        """Return the replies of each block. Questions that were not asked have none."""
+        replies: list[list[Reply]] = [[] for _ in blocks]
+        for question, state in zip(questions, states, strict=True):
+            if state is not None and state.result is not None:
+                replies[question.place].append(self._reply(blocks[question.place], question, state, state.result))
+        return [Answered(*pair) for pair in zip(blocks, replies, strict=True) if pair[1]]
+
+    def _reply(self, block: Block, question: _Question, state: RequestState, result: RequestResult) -> Reply:
+        text = question.request.text()
+        about: dict[str, Any] = {"prompt": question.request.digest, "sent": estimate_tokens(text)}
+        if failure := failure_of(result):
+            return Reply(None, failure.value, refused=failure is Failure.TOO_LONG, **about)
+        usage, prices = usage_of(result), find_prices(self.model)
+        if question.is_first and block.has_text and (count := load_deployment_counter(self.model)):
+            about["tokenized"] = count(text)
+        scores = question.task.scores(scored_record(state, question.request.sample))
+        return Reply(
+            scores[MAIN_METRIC],
+            is_cut=output_truncated(result),
+            places=tuple(scores[place] for place in PLACES if place in scores),
+            counted=usage.input_tokens if usage else None,
+            dollars=prices.dollars(usage) if prices and usage else None,
+            model=model_of(result),
+            floors=self._floors(question) if block.has_text and block.length == self.baseline_length else None,
+            answer=digest(result.completions[0].text),
+            **about,
+        )
+
+    def _floors(self, question: _Question) -> dict[str, float]:
+        """Return the scores of the baselines, which read the prompt in this process."""
+        request, scores = question.request.whole(), {}
+        for name, client in _BASELINES.items():
+            state = replace(question.request.state, result=client.make_request(request))
+            scores[name] = question.task.scores(scored_record(state, question.request.sample))[MAIN_METRIC]
+        return scores

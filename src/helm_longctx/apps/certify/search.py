@@ -1,0 +1,486 @@
+"""Decides whether a model loses over length, compared with itself at the shortest length, with few long prompts.
+
+The same questions are asked at the shortest length, in several texts each, and then at the claim. A long prompt costs
+as much as hundreds of short ones, so the short side is nearly free. At the claim the kinds are drawn at random, and
+tests that hold whenever one looks decide about the mean loss over the kinds. Each kind also has tests of its own, which
+find a kind that is lost. If the claim does not hold, the middle of the lengths that are still possible is tested, as in
+a bisection, as long as the tokens last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from statistics import fmean
+
+import numpy as np
+
+from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.results.statistics.deadline import DeadlineTest, collect_outcomes
+from helm_longctx.results.statistics.intervals import Interval, mean_interval, standard_error
+from helm_longctx.results.statistics.reliability import variance_components
+from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide, sequential_interval
+
+NO_TEXT = 10
+"""Number of questions without a text, for the floor of a kind."""
+
+ABOVE_FLOOR = 0.05
+"""What a kind that can be measured has at the shortest length, besides the loss that is allowed. With less, a model
+that only guesses at the claim could lose no more than is allowed."""
+
+KIND_SHARE = 0.1
+"""Part of the error with which the tests of single kinds may say that a kind is lost. The mean has the rest."""
+
+FEWEST = 20
+"""A length below the claim is tested if the tokens are enough for so many questions."""
+
+FIRST = 6
+"""With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
+
+SEEDS = 200
+"""Seeds of each kind: one of each question, and the last one for the questions without a text."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a certificate decides, and how certain it has to be.
+
+    Args:
+        claim: the claimed length in tokens.
+        shortest: the length whose score the others are compared with.
+        kinds: the names of the kinds.
+        loss: the loss of score that an effective length stays below, 0 to 1.
+        error: largest probability that the claim is called effective or not effective by mistake.
+        most: largest number of questions at the claim. The tokens of so many are also the limit for all longer prompts.
+        texts: number of texts at the shortest length in which each question is asked.
+        seed: the first seed of the texts.
+        each_kind: whether more questions are asked at an effective claim, until each kind is decided.
+    """
+
+    claim: int
+    shortest: int
+    kinds: tuple[str, ...]
+    loss: float = 0.2
+    error: float = 0.05
+    most: int = 56
+    texts: int = 12
+    seed: int = 0
+    each_kind: bool = False
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths that can be asked: the shortest, its doubles below the claim, and the claim."""
+        doubles = range(math.ceil(math.log2(self.claim / self.shortest)))
+        return (*(self.shortest << power for power in doubles), self.claim)
+
+    @property
+    def first(self) -> int:
+        """Number of questions of each kind that are asked at the shortest length before the kinds are chosen."""
+        return min(max(math.ceil(self.most / len(self.kinds)), FIRST), SEEDS - 1)
+
+    def error_at(self, length: int) -> float:
+        """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
+        below = math.ceil(math.log2(max(len(self.lengths) - 1, 2)))
+        return self.error if length == self.claim else self.error / below
+
+
+@dataclass
+class Cell:
+    """The answers of one kind at one length.
+
+    Args:
+        highest: the score above which the kind is effective for sure: the upper end of the interval at the shortest
+            length, less the loss.
+        lowest: the score below which the kind has lost for sure: the lower end of that interval.
+        errors: the errors of the tests above the first and below the second.
+    """
+
+    length: int
+    highest: float = 0.0
+    lowest: float = 0.0
+    errors: tuple[float, float] = (0.0, 0.0)
+    answered: list[Answered] = field(default_factory=list)
+
+    @property
+    def replies(self) -> list[Reply]:
+        """All replies, in the order in which they were asked for."""
+        return [reply for each in self.answered for reply in each.replies]
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores of the answers."""
+        return [reply.score for reply in self.replies if reply.score is not None]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refused a prompt because of its length."""
+        return any(reply.refused for reply in self.replies)
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the kind is effective at the length. A length that the server refuses is not."""
+        if self.is_refused:
+            return Decision.BELOW
+        if not all(self.errors):
+            return Decision.OPEN
+        if decide(self.scores, self.lowest, self.errors[1]) is Decision.BELOW:
+            return Decision.BELOW
+        is_above = decide(self.scores, self.highest, self.errors[0]) is Decision.ABOVE
+        return Decision.ABOVE if is_above else Decision.OPEN
+
+    @property
+    def interval(self) -> Interval:
+        """The mean score, with its interval at all sample sizes together."""
+        return sequential_interval(self.scores)
+
+
+class KindAnswers:
+    """The answers of one kind.
+
+    Attributes:
+        base: the answers at the shortest length.
+        without_text: the replies without a text.
+        cells: the answers at other lengths, in the order in which they were tested.
+    """
+
+    def __init__(self, design: Design, kind: str):
+        self.design, self.kind = design, kind
+        self.base = Cell(design.shortest)
+        self.without_text: list[Answered] = []
+        self.cells: dict[int, Cell] = {}
+
+    def question(self, number: int) -> int:
+        """Return the seed of a question."""
+        return self.design.seed + SEEDS * self.design.kinds.index(self.kind) + number
+
+    def base_blocks(self, numbers: Sequence[int]) -> list[Block]:
+        """Return the blocks that ask questions at the shortest length, each in several texts."""
+        return [
+            Block(self.kind, self.design.shortest, self.question(number), self.design.texts, texts=self.design.texts)
+            for number in numbers
+        ]
+
+    def cell(self, length: int) -> Cell:
+        """Return the answers at a length above the shortest."""
+        if length not in self.cells:
+            error, ends = self.design.error_at(length) / len(self.design.kinds), self.base_interval
+            self.cells[length] = Cell(length, ends.high - self.design.loss, ends.low, (error, KIND_SHARE * error))
+        return self.cells[length]
+
+    @cached_property
+    def base_interval(self) -> Interval:
+        """The score at the shortest length, with its interval over questions. Read it when all are answered."""
+        scores = [(reply.score, each.block.seed) for each in self.base.answered for reply in each.replies]
+        found = [(score, seed) for score, seed in scores if score is not None]
+        interval = mean_interval([score for score, _ in found], [seed for _, seed in found])
+        # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
+        least = 1 / (len(found) + 2)
+        mean, low, high = (min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high))
+        return Interval(mean, low, high, len(found)) if found else Interval(0.0, 0.0, 1.0, 0)
+
+    @cached_property
+    def pairing(self) -> float:
+        """How much of a question's difference from its kind's mean at the shortest length is not chance, 0 to 1."""
+        found = [(reply.score, each.block.seed) for each in self.base.answered for reply in each.replies]
+        scores = [score for score, _ in found if score is not None]
+        parts = variance_components(scores, [seed for score, seed in found if score is not None])
+        whole = parts.between + parts.within / self.design.texts
+        # Differences that chance explains are none.
+        is_real = parts.between > 2 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
+        return parts.between / whole if is_real and whole else 0.0
+
+    def expect(self, seed: int) -> float:
+        """Return the score of a question without a loss: the kind's mean, moved to its own at the shortest length."""
+        mean = self.base_interval.mean
+        own = [each for each in self.base.answered if each.block.seed == seed]
+        scores = [reply.score for each in own for reply in each.replies if reply.score is not None]
+        return mean + self.pairing * (fmean(scores) - mean) if scores else mean
+
+    @property
+    def floor(self) -> float:
+        """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
+        guesses = [reply.score for each in self.without_text for reply in each.replies if reply.score is not None]
+        return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """The mean scores of the baselines at the shortest length, by name."""
+        floors = [reply.floors for reply in self.base.replies if reply.floors]
+        return {name: fmean(each[name] for each in floors) for name in (floors[0] if floors else ())}
+
+    @property
+    def least(self) -> float:
+        """The score above which a kind can be measured."""
+        return self.floor + self.design.loss + ABOVE_FLOOR
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether the score at the shortest length is so far above the floor that a loss can be seen."""
+        return self.base_interval.n > 0 and self.base_interval.low > self.least
+
+    @property
+    def effective(self) -> int | None:
+        """The largest length at which this kind is effective for sure, besides the shortest."""
+        return max((length for length, cell in self.cells.items() if cell.decision is Decision.ABOVE), default=None)
+
+    @property
+    def not_effective(self) -> int | None:
+        """The smallest length at which this kind is lost for sure."""
+        return min((length for length, cell in self.cells.items() if cell.decision is Decision.BELOW), default=None)
+
+
+class LengthTest:
+    """The tests of the mean loss over the kinds at one length.
+
+    Args:
+        kinds: the kinds that can be measured.
+        most: largest number of questions.
+
+    Attributes:
+        losses: the loss of each question, in the order of the answers: the expected score less the score.
+        asked: number of questions that were asked.
+    """
+
+    def __init__(self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int):
+        self.length, self.kinds, self.most = length, {each.kind: each for each in kinds}, most
+        self.losses: list[float] = []
+        self.asked = 0
+        self._loss = design.loss
+        error = design.error_at(length)
+        tests = plan_tests([_list_pairs(each) for each in kinds], design.loss, most, error)
+        self._above, self._below = tests
+        self._is_refused = False
+        self._wanted: int | None = None
+
+    def add(self, reply: Reply, kind: str, seed: int) -> None:
+        """Take the answer to a question."""
+        self.asked += 1
+        self._wanted = None
+        self._is_refused |= reply.refused
+        if reply.score is not None:
+            expected = self.kinds[kind].expect(seed)
+            self.losses.append(expected - reply.score)
+            self._above.add(reply.score - expected + self._loss, self._loss - expected)
+            self._below.add(expected - reply.score, expected - 1)
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the length is effective: above if the mean loss is less than allowed, and no kind is lost."""
+        cells = [each.cells[self.length] for each in self.kinds.values() if self.length in each.cells]
+        if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
+            return Decision.BELOW
+        above, below = self._above, self._below
+        if above.is_above == below.is_above:
+            return Decision.OPEN if not above.is_above or above.count == below.count else self._first()
+        return Decision.ABOVE if above.is_above else Decision.BELOW
+
+    def _first(self) -> Decision:
+        """Return the decision that was made with fewer answers."""
+        return Decision.ABOVE if self._above.count < self._below.count else Decision.BELOW
+
+    @property
+    def wanted(self) -> int:
+        """Number of questions to ask next; 0 if the length is decided or has its largest number."""
+        if self._wanted is None:
+            self._wanted = self._count_wanted()
+        return self._wanted
+
+    def _count_wanted(self) -> int:
+        left = self.most - self.asked
+        if left <= 0 or self.decision is not Decision.OPEN:
+            return 0
+        mean = fmean(each.base_interval.mean for each in self.kinds.values())
+        right = self._above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
+        return self._below.count_until_sure(mean, mean - 1, right)
+
+    @property
+    def interval(self) -> Interval:
+        """The mean loss, with its interval if the number of questions had been fixed, for the table."""
+        return mean_interval(self.losses)
+
+
+class Search:
+    """Asks for questions until the claim is decided, and then for the largest effective length.
+
+    Attributes:
+        kinds: the answers of each kind, by name.
+        tests: the tests of lengths, in the order in which they were made.
+    """
+
+    def __init__(self, design: Design):
+        self.design = design
+        self.kinds = {kind: KindAnswers(design, kind) for kind in design.kinds}
+        self.tests: dict[int, LengthTest] = {}
+        self._open: list[Block] | None = None
+
+    @cached_property
+    def measured(self) -> list[KindAnswers]:
+        """The kinds that can be measured. Read it when the shortest length is answered."""
+        return [each for each in self.kinds.values() if each.is_measurable]
+
+    @cached_property
+    def order(self) -> list[tuple[KindAnswers, int]]:
+        """The questions at a length, in order: the kinds are drawn, so each question is about any kind."""
+        random, numbers = Random(f"kinds {self.design.seed}"), Counter[str]()
+        drawn = [random.choice(self.measured) for _ in range(self.design.most if self.measured else 0)]
+        questions = []
+        for kind in drawn:
+            questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
+            numbers[kind.kind] += 1
+        return questions
+
+    def wanted(self) -> list[Block]:
+        """Return what to ask next; empty at the end."""
+        design, kinds = self.design, list(self.kinds.values())
+        if not any(each.base.answered for each in kinds):
+            empty = [Block(each.kind, design.shortest, each.question(SEEDS - 1), NO_TEXT, False) for each in kinds]
+            return empty + [block for each in kinds for block in each.base_blocks(range(design.first))]
+        if not self.tests:
+            return self._further_base() or self._next_questions()
+        return self._next_questions() or (self._each_kind() if design.each_kind else [])
+
+    def add(self, answered: Answered) -> None:
+        """Take the answers to what was asked."""
+        block, kind = answered.block, self.kinds[answered.block.kind]
+        if not block.has_text:
+            kind.without_text.append(answered)
+        elif block.length == self.design.shortest:
+            kind.base.answered.append(answered)
+        else:
+            kind.cell(block.length).answered.append(answered)
+            for reply in answered.replies if block.length in self.tests else ():
+                self.tests[block.length].add(reply, block.kind, block.seed)
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the claim is effective."""
+        test = self.tests.get(self.design.claim)
+        return test.decision if test else Decision.OPEN
+
+    @property
+    def effective(self) -> int | None:
+        """The largest length that is effective; the shortest if no other one is; None if no kind can be measured."""
+        found = [length for length, test in self.tests.items() if test.decision is Decision.ABOVE]
+        return max(found, default=self.design.shortest) if self.tests else None
+
+    @property
+    def not_effective(self) -> int | None:
+        """The smallest length that is not effective; None if none was found not to be."""
+        lost = (length for length, test in self.tests.items() if test.decision is Decision.BELOW)
+        return min(lost, default=None)
+
+    def _further_base(self) -> list[Block]:
+        """Return the questions of the order that the shortest length does not have yet."""
+        blocks = []
+        for kind in self.measured:
+            have = {each.block.seed for each in kind.base.answered}
+            numbers = [seed - kind.question(0) for each, seed in dict.fromkeys(self.order) if each is kind]
+            blocks += kind.base_blocks([number for number in numbers if kind.question(number) not in have])
+        return blocks
+
+    def _next_questions(self) -> list[Block]:
+        length = self._next_length()
+        if length is None:
+            return []
+        if length not in self.tests:
+            # The base is complete now, and the first look at it came before.
+            for kind in self.measured:
+                kind.__dict__.pop("base_interval", None)
+            self.tests[length] = LengthTest(self.design, length, self.measured, self.most_at(length))
+        test = self.tests[length]
+        questions = self.order[test.asked : test.asked + test.wanted]
+        return [Block(kind.kind, length, seed, 1) for kind, seed in questions]
+
+    def most_at(self, length: int) -> int:
+        """Return the largest number of further questions at a length, of those that the tokens allow."""
+        asked = sum(len(cell.replies) * at for each in self.measured for at, cell in each.cells.items())
+        return min(self.design.most, max(self.design.most * self.design.claim - asked, 0) // length)
+
+    def _next_length(self) -> int | None:
+        """Return the length that is being tested, or else the claim, and then the middle of what is still possible."""
+        if not self.measured:
+            return None
+        for length, test in self.tests.items():
+            if test.wanted:
+                return length
+        lengths, claim = self.design.lengths, self.design.claim
+        if claim not in self.tests:
+            return claim
+        if self.tests[claim].decision is not Decision.BELOW:
+            return None
+        low = lengths.index(self.effective or self.design.shortest)
+        others = [length for length, test in self.tests.items() if test.decision is not Decision.ABOVE]
+        high = lengths.index(min(others))
+        middle = lengths[(low + high) // 2]
+        return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
+
+    def _each_kind(self) -> list[Block]:
+        """Return more questions of the kinds that are still open at an effective claim."""
+        claim, blocks = self.design.claim, list[Block]()
+        for kind in self.measured if self.decision is Decision.ABOVE else ():
+            cell = kind.cell(claim)
+            left = min(self.design.most, SEEDS - 1) - len(cell.replies)
+            if left > 0 and cell.decision is Decision.OPEN:
+                count = min(
+                    count_until_decision(cell.scores, limit, left, error)
+                    for limit, error in zip((cell.highest, cell.lowest), cell.errors, strict=True)
+                )
+                start = len(cell.replies)
+                blocks += [Block(kind.kind, claim, kind.question(start + number), 1) for number in range(max(count, 1))]
+        return blocks
+
+
+Pairs = Sequence[tuple[float, float]]
+"""The expected score and the score of answers at the shortest length."""
+
+
+def plan_tests(kinds: Sequence[Pairs], loss: float, most: int, error: float) -> tuple[DeadlineTest, DeadlineTest]:
+    """Return the tests whether the mean loss is less than `loss`, and whether there is any.
+
+    The first one is planned for a model without a loss, and the second one for a model with this loss: its answers are
+    those at the shortest length, of which a part has become wrong.
+
+    Args:
+        kinds: the answers of each kind at the shortest length.
+        most: largest number of questions.
+        error: largest probability of a wrong decision.
+    """
+    rows = np.array([(*pair, 1 / len(pairs)) for pairs in kinds for pair in pairs])
+    expected, scores, weights = rows.T
+    lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
+    thinned = collect_outcomes(
+        np.concatenate([expected - scores, expected]), np.concatenate([(1 - lost) * weights, lost * weights])
+    )
+    kept = collect_outcomes(scores - expected + loss, weights)
+    mean = float(np.average(expected, weights=weights))
+    above = DeadlineTest(kept, loss - mean, most, _adjust(error, rows, most))
+    below = DeadlineTest(thinned, mean - 1, most, _adjust(error * (1 - KIND_SHARE), rows, most))
+    return above, below
+
+
+def _adjust(error: float, rows: np.ndarray, most: int) -> float:
+    """Return the error of a test that takes the expected scores for the true ones.
+
+    They are means of answers, so the variance of the sum of differences is larger by the variance of the means. The
+    quantile of the normal distribution is multiplied by the root of the ratio.
+    """
+    from scipy.special import ndtr, ndtri
+
+    scores = rows[:, 1]
+    ratio = most * float(standard_error(scores)) ** 2 / max(float(np.var(scores)), 1e-9) if np.var(scores) else 0.0
+    return float(ndtr(ndtri(error) * math.sqrt(1 + ratio)))
+
+
+def _list_pairs(kind: KindAnswers) -> list[tuple[float, float]]:
+    """Return the expected score and the score of each answer of a kind at the shortest length."""
+
+    def pairs() -> Iterator[tuple[float, float]]:
+        for each in kind.base.answered:
+            expected = kind.expect(each.block.seed)
+            yield from ((expected, reply.score) for reply in each.replies if reply.score is not None)
+
+    return list(pairs())

@@ -1,0 +1,223 @@
+"""Writes a certificate of the context's length as one page, and says what it found in lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.documents.numbers import percent, range_text
+from helm_longctx.documents.site import templates
+from helm_longctx.tasks.lengths import length_label
+
+Record = Mapping[str, Any]
+"""The JSON data of a certificate."""
+
+COLUMNS = (
+    "kind",
+    "effective for sure",
+    "lost for sure",
+    "shortest",
+    "claim",
+    "floor",
+    "word search",
+    "questions",
+)
+
+_MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
+
+_USES = {"above": "used", "below": "not used", "open": "undecided"}
+
+_PLACES = {
+    "at_start": "start",
+    "at_quarter": "a quarter",
+    "at_middle": "middle",
+    "at_three_quarters": "three quarters",
+    "at_end": "end",
+}
+
+
+def write_certificate(record: Record, path: Path) -> None:
+    """Write the page. It loads nothing and has no scripts."""
+    style = (resources.files("helm_longctx.documents") / "assets" / "report.css").read_text(encoding="utf-8")
+    columns, rows = describe_kinds(record)
+    # Lengths that were never sent have no column.
+    lengths = sorted({cell["length"] for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)})
+    page = (
+        templates()
+        .get_template("certificate.html")
+        .render(
+            style=style,
+            record=record,
+            verdict=describe_verdict(record),
+            lines=describe_totals(record)[len(record["findings"]) :],
+            columns=columns,
+            rows=rows,
+            lengths=[length_label(length) for length in lengths],
+            name=describe_name(record),
+            grid=[
+                (kind["name"], [_grid_cell(kind, length, record["design"]["shortest"]) for length in lengths])
+                for kind in record["kinds"]
+            ],
+            losses=[(each, _describe_loss(each)) for each in record["lengths"]],
+            place_lengths=[length_label(int(length)) for length in (record["places"] or [{"shares": {}}])[0]["shares"]],
+            places=[(_PLACES[each["place"]], each, _USES[each["decision"]]) for each in record["places"]],
+            cells=[(kind["name"], cell) for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)],
+            label=length_label,
+            percent=percent,
+            marks=_MARKS,
+        )
+    )
+    path.write_text(page, encoding="utf-8", errors="replace")
+
+
+def describe_name(record: Record) -> str:
+    """Return what a certificate stands on, such as `recall only`."""
+    kinds, every = record["stands_on"], len(record["kinds"])
+    if not kinds:
+        return "no kind can be measured"
+    if len(kinds) < every:
+        return f"{_join(kinds)} only"
+    return f"all {every} kinds, each alone" if record["all_kinds"] else f"the mean of {every} kinds"
+
+
+def describe_verdict(record: Record) -> str:
+    """Return the answer to the question whether the claim holds, with what it stands on, in sentences."""
+    claim, model = length_label(record["claim"]), record.get("model", "the model")
+    kinds, shortest = record["stands_on"], length_label(record["design"]["shortest"])
+    if record["holds"] is None:
+        return f"It is open whether {model} uses {claim}: {_describe_open(record)}."
+    left_out = [kind["name"] for kind in record["kinds"] if kind["name"] not in kinds]
+    about = f" Not measurable at {shortest}, and left out: {_join(left_out)}." if left_out else ""
+    points = f"{100 * record['design']['loss']:.0f} points"
+    if record["holds"]:
+        if record["all_kinds"]:
+            return f"{model} uses {claim}: all kinds are effective at this length ({_join(kinds)})."
+        what = f"the mean score of {_join(kinds)}" if len(kinds) > 1 else f"the score of {kinds[0]}"
+        least = " No kind alone was found to lose." if len(kinds) > 1 else ""
+        return f"{model} uses {claim}: {what} is less than {points} below that at {shortest}.{least}{about}"
+    return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
+
+
+def _describe_open(record: Record) -> str:
+    """Return the reason why the claim is open."""
+    shortest, tests = length_label(record["design"]["shortest"]), record["lengths"]
+    if record["stop"] and not tests:
+        return f"not all questions at {shortest} were asked"
+    if not record["stands_on"]:
+        cells = {kind["name"]: kind["cells"][0] for kind in record["kinds"]}
+        scores = ", ".join(
+            f"{name} {100 * cell['mean']:.0f}" if cell["n"] else f"{name} without an answer"
+            for name, cell in cells.items()
+        )
+        failures = Counter(reason for cell in cells.values() for reason in cell["failures"])
+        failed = f" (failures: {_join(list(failures))})" if failures else ""
+        why = "the scores are not far enough above what needs no text, so nothing longer was sent"
+        return f"no kind can be measured at {shortest}, where {why}. Scores: {scores}{failed}"
+    if not tests or not tests[0]["n"]:
+        return "no question at this length has an answer"
+    return f"{_describe_loss(tests[0])} after {tests[0]['n']} answers, which decides nothing"
+
+
+def _describe_lost(record: Record) -> str:
+    """Return what was lost at the claim, and what is known about the effective length."""
+    claim = next(each for each in record["lengths"] if each["length"] == record["claim"])
+    lost = [
+        kind["name"]
+        for kind in record["kinds"]
+        for cell in kind["cells"]
+        if cell["length"] == record["claim"] and cell["decision"] == "below"
+    ]
+    what = f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and " if lost else ""
+    what = f"{what}{_describe_loss(claim)}" if claim["n"] else "it refuses prompts of this length"
+    low, high = record["effective"], record["not_effective"]
+    lengths = record["design"]["lengths"]
+    is_known = lengths.index(high) == lengths.index(low) + 1
+    known = f"is {length_label(low)}" if is_known else f"is at least {length_label(low)} and below {length_label(high)}"
+    return f"{what}; the effective length {known}"
+
+
+def _describe_loss(test: Mapping[str, Any]) -> str:
+    if not test["n"]:
+        return "no answer"
+    ends = "" if test["low"] is None else f" ({100 * test['low']:.0f} to {100 * test['high']:.0f})"
+    return f"the mean loss is {100 * test['loss']:.0f} points{ends}"
+
+
+def _join(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _was_sent(cell: Mapping[str, Any]) -> bool:
+    return bool(cell["n"] or cell["failures"])
+
+
+def describe_kinds(record: Record) -> tuple[Sequence[str], list[list[str]]]:
+    """Return the titles and rows of a table with a row for each kind."""
+    return COLUMNS, [_describe_kind(record, kind) for kind in record["kinds"]]
+
+
+def describe_totals(record: Record) -> list[str]:
+    """Return lines about the server, the tokens, the price, and what is not decided."""
+    lines = [each["text"] for each in record["findings"]]
+    accepted = record["accepted"]
+    lines.append(f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}.")
+    lines.append(_describe_tokens(record))
+    dollars = "an unknown price" if record["dollars"] is None else f"${record['dollars']:.2f}"
+    seconds = f", {record['seconds']:,.0f} seconds" if "seconds" in record else ""
+    lines.append(f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}.")
+    if record["cut_answers"]:
+        lines.append(
+            f"The output budget ended {record['cut_answers']} answers, which have the scores of what they say."
+        )
+    if record["stop"]:
+        lines.append(f"It ended early: {record['stop']}.")
+    return lines
+
+
+def _describe_kind(record: Record, kind: Mapping[str, Any]) -> list[str]:
+    cells = {cell["length"]: cell for cell in kind["cells"]}
+    ends = [cells.get(record["design"][name]) for name in ("shortest", "claim")]
+    scores = [_describe_score(cell) for cell in ends]
+    effective = length_label(kind["effective"]) if kind["effective"] else "–"
+    numbers = [kind["floor"], kind["baselines"].get("lexical")]
+    return [
+        kind["name"],
+        effective if kind["is_measurable"] else "not measurable",
+        length_label(kind["not_effective"]) if kind["not_effective"] else "–",
+        *scores,
+        *("–" if number is None else percent(number) for number in numbers),
+        str(sum(cell["n"] for cell in kind["cells"])),
+    ]
+
+
+def _describe_score(cell: Mapping[str, Any] | None) -> str:
+    if cell is None or (not cell["n"] and not cell["is_refused"]):
+        return "–"
+    if cell["is_refused"]:
+        return "refused"
+    # Whole percents, because an interval is at least ten wide.
+    return f"{100 * cell['mean']:.0f} ({range_text(100 * cell['low'], 100 * cell['high'], '{:.0f}'.format)})"
+
+
+def _describe_tokens(record: Record) -> str:
+    tokens = record["tokens"]
+    if not tokens["reported"]:
+        return "The server does not report the tokens of prompts."
+    if tokens["by_tokenizer"] is not None:
+        ratio = tokens["by_tokenizer"]
+        agrees = "agrees with" if abs(ratio - 1) <= 0.05 else "differs from"
+        return f"The server's count of tokens {agrees} the tokenizer's: the ratio is {ratio:.3f}."
+    return f"The server counts {tokens['by_estimate']:.2f} times as many tokens as our estimate; no tokenizer is known."
+
+
+def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str, str]:
+    """Return the text and the state of a cell of the grid of kinds and lengths."""
+    cell = next((cell for cell in kind["cells"] if cell["length"] == length), None)
+    if cell is None or not _was_sent(cell):
+        return {"text": "", "state": "open"}
+    state = "above" if length == shortest and kind["is_measurable"] else cell["decision"]
+    return {"text": "refused" if cell["is_refused"] else percent(cell["mean"]) if cell["n"] else "–", "state": state}

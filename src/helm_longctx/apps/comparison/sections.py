@@ -1,0 +1,193 @@
+"""The page that compares models: which model is better than which, ranks by several methods, performance profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from itertools import permutations
+
+import numpy as np
+
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.plots import interval_plot, matrix, profiles
+from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, number_cell, own_first, shown_models
+from helm_longctx.results.comparison import Differences, find_differences, find_ranks
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import Decision
+from helm_longctx.results.statistics.ranking import borda, interquartile_mean, kemeny, performance_profile
+
+THRESHOLDS = [percent / 100 for percent in range(0, 101, 2)]
+"""Scores at which performance profiles are drawn."""
+
+
+def comparison_sections(board: Board) -> list[Section]:
+    """Return a section for each length at which two models have a score, the section of the main length first."""
+    return [section for length in board.main_length_first if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    part = board.main_part(length)
+    ranking = board.ranking(length, part)
+    differences = find_differences(board, part, length)
+    if len(ranking) < 2 and not differences:
+        return None
+    scores = {each.model: each for each in (*ranking, *board.unranked(length, part))}
+    # Published models without a rank have no task in common with the user's.
+    compared = [each for each in scores.values() if each in ranking or not each.is_published]
+    names = {
+        model: show_model(model) + (f" {MARK}" if scores[model].caveats else "") for model in shown_models(compared)
+    }
+    name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
+    blocks = [
+        _matrix(names, differences, name),
+        _ranks(board, names, ranking, differences, name),
+        _methods(board, ranking, length, name),
+        _profiles(board, ranking, length, name),
+    ]
+    shown = [block for block in blocks if block]
+    if not shown:
+        return None
+    what = "overall score" if part == OVERALL else f"score in {board.titles[part]}"
+    about = (
+        f"By {what}, on the tasks that both models have. Models that were run here are compared on the same instances"
+        " (a test of paired differences by clusters), and with published ones by their intervals. P-values are adjusted"
+        " by Holm's method in two families: your models with each other, and with published ones. Published models are"
+        f" not compared with each other. {MARK} marks models whose scores are not comparable."
+    )
+    return Section(name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length))
+
+
+def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Figure | None:
+    pairs = {pair: differences[pair] for pair in permutations(names, 2) if pair in differences}
+    if not pairs:
+        return None
+    rows = [_pair_row(names[one], names[other], each) for (one, other), each in pairs.items()]
+    # With `or 1.0` the ends of the colour scale are never equal.
+    largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
+    about = (
+        "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
+        " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
+        " on ties, is for all pairs of its family."
+    )
+    text = "(datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
+    shares, p_values = dict.fromkeys(("difference", "low", "high"), "+.1%"), dict.fromkeys(("p", "adjusted p"), ".2~g")
+    formats = {**shares, **p_values, "instances": None}
+    spec = matrix(list(names.values()), "difference", largest, text, formats, "+.0%")
+    return Figure(f"{name}-matrix", "Who is better than whom", about, spec, rows)
+
+
+def _pair_row(one: str, other: str, difference: Decision) -> dict[str, object]:
+    comparison = difference.comparison
+    effect = comparison.effect
+    wins, losses, ties = comparison.wins, comparison.losses, comparison.ties
+    counts = f"{wins} wins, {losses} losses, {ties} ties" if wins + losses + ties else "not the same"
+    return {
+        **{"row": one, "column": other, "tied": not difference.is_different},
+        **{"difference": round(effect.mean, 6), "low": round(effect.low, 6), "high": round(effect.high, 6)},
+        **{"p": float(f"{comparison.p_value:.3g}"), "adjusted p": float(f"{difference.adjusted:.3g}")},
+        "instances": counts,
+    }
+
+
+def _ranks(
+    board: Board, names: Mapping[str, str], ranking: Sequence[Result], differences: Differences, name: str
+) -> Figure | None:
+    ranks = find_ranks(ranking, differences)
+    rows = [
+        # The same plot shows scores and ranks, so the rank is put in the field of the score.
+        {"model": names[model], "score": rank, "low": low, "high": high, "kind": kind_of(board, model)}
+        for model in names
+        if model in ranks and model in board.own_models
+        for rank, low, high in [astuple(ranks[model])]
+    ]
+    if len(ranking) < 2 or not rows:
+        return None
+    about = (
+        f"The rank of each of your models among {len(ranking)} by score, and the best and the worst rank that the"
+        " comparisons leave open. Models with overlapping ranges may change places."
+    )
+    spec = interval_plot("rank", [str(row["model"]) for row in rows], ranks=True)
+    return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
+
+
+def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: str) -> Table | None:
+    """Return ranks by other methods, of the models with a score in every column that all of the user's models have."""
+    own = [each.model for each in ranking if not each.is_published]
+    columns = _common_parts(board, own, board.columns_at(length), length)
+    models = [
+        model
+        for model in own_first(each.model for each in ranking)
+        if columns == _common_parts(board, [model], columns, length)
+    ]
+    if len(columns) < 2 or len(models) < 2:
+        return None
+    table = np.array([_values(board, model, columns, length) for model in models])
+    points, order = borda(table), kemeny(table)
+    rows = [
+        [
+            model_cell(board, model),
+            number_cell(float(table[place].mean()), lacking=_lacking(board, model, columns, length)),
+            Cell(f"{points[place]:.1f}", float(points[place])),
+            number_cell(interquartile_mean(table[place]), lacking=_lacking(board, model, columns, length)),
+            Cell(str(order.index(place) + 1), order.index(place) + 1),
+        ]
+        for place, model in enumerate(models)
+    ]
+    heads = [
+        Column("Model", is_number=False),
+        Column("Mean", "The mean of the columns."),
+        Column("Borda", "The number of models that it is better than, as a mean over columns."),
+        Column("Interquartile mean", "The mean of the middle half of the columns' scores."),
+        Column("Kemeny", "The rank in the order that contradicts the columns' orders of pairs least often."),
+    ]
+    about = (
+        f"By {', '.join(board.titles[part] for part in columns)}. If the methods order two models differently, their"
+        " order depends on the weights of columns."
+    )
+    return Table(f"{name}-methods", "Ranks by other methods", heads, rows, about, search=True)
+
+
+def _common_parts(board: Board, models: Sequence[str], parts: Sequence[str], length: int | None) -> list[str]:
+    """Return the parts in which all models have a score over the same tasks."""
+    ranked = {part: {each.model for each in board.ranking(length, part)} for part in parts}
+    return [part for part in parts if ranked[part].issuperset(models)]
+
+
+def _values(board: Board, model: str, parts: Sequence[str], length: int | None) -> list[float]:
+    return [score.interval.mean for part in parts if (score := board.score(model, part, length))]
+
+
+def _lacking(board: Board, model: str, parts: Sequence[str], length: int | None) -> str:
+    scores = (board.score(model, part, length) for part in parts)
+    return caveat_kinds(caveat for score in scores if score for caveat in score.caveats)
+
+
+def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name: str) -> Figure | None:
+    """Return performance profiles over the tasks that all shown models have.
+
+    Of published models often only categories are known. If the models have too few parts in common, the parts of the
+    user's models are used.
+    """
+    shown = shown_models(ranking)
+    own = [model for model in shown if kind_of(board, model) == "own"]
+    for models in (shown, own):
+        for parts in (board.tasks_of(OVERALL, length), board.columns_at(length)):
+            common = _common_parts(board, models, parts, length)
+            if models and len(common) > 1:
+                return _profile_figure(board, models, common, length, name)
+    return None
+
+
+def _profile_figure(board: Board, models: Sequence[str], parts: Sequence[str], length: int | None, name: str) -> Figure:
+    rows = [
+        {"model": show_model(model), "threshold": limit, "share": round(float(share), 4), "kind": kind_of(board, model)}
+        for model in models
+        for limit, share in zip(
+            THRESHOLDS, performance_profile(_values(board, model, parts, length), THRESHOLDS), strict=True
+        )
+    ]
+    about = f"The share of parts in which a model scores more than a value, of {len(parts)} that all these models have."
+    return Figure(f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True)

@@ -1,0 +1,102 @@
+"""The page of relations between tasks: rank correlations over models, and a plot of any task against any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from helm_longctx.documents.document import Figure, Section
+from helm_longctx.documents.numbers import p_sentence
+from helm_longctx.documents.plots import matrix, mirror, scatter
+from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.statistics import correlation
+from helm_longctx.results.statistics.correlation import Correlation
+
+FEWEST = 5
+"""Smallest number of models for correlations."""
+
+Scores = Mapping[str, Mapping[str, float]]
+"""Scores by model, then by part."""
+
+
+def task_sections(board: Board) -> list[Section]:
+    """Return a section for each length with enough models, the section of the main length first."""
+    return [section for length in board.main_length_first if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    parts = [OVERALL, *board.columns_at(length), *_tasks(board, length)]
+    scores = _scores(board, parts, length)
+    counts = {part: sum(part in each for each in scores.values()) for part in parts}
+    parts = [part for part in parts if counts[part] >= FEWEST]
+    if len(parts) < 3:
+        return None
+    columns = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
+    found = correlation.matrix(columns)
+    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
+    figures = [_heat_map(board, parts, found, name), _scatter(board, parts, scores, found, name)]
+    about = f"Over {len(scores)} models. Floors are left out."
+    return Section(name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length))
+
+
+def _tasks(board: Board, length: int | None) -> list[str]:
+    """Return the tasks whose scores are known and differ from their category's."""
+    # A category with one task has that task's scores.
+    shared = {part for part in board.columns_at(length) if len(board.tasks_of(part, length)) == 1}
+    tasks = [task for part in board.columns_at(length) if part not in shared for task in board.tasks_of(part, length)]
+    return [task for task in dict.fromkeys(tasks) if task not in board.columns]
+
+
+def _scores(board: Board, parts: Sequence[str], length: int | None) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    # A model without understanding is the worst everywhere, so it would raise all correlations.
+    for model in board.competitors:
+        results = {part: board.score(model, part, length) for part in parts}
+        values = {part: round(result.interval.mean, 6) for part, result in results.items() if result}
+        if values:
+            found[model] = values
+    return found
+
+
+def _heat_map(board: Board, parts: Sequence[str], found: Mapping[tuple[str, str], Correlation], name: str) -> Figure:
+    rows = [
+        {
+            **{"row": board.titles[one], "column": board.titles[other], "rho": round(each.rho, 4)},
+            **{"p": float(f"{each.p_value:.3g}"), "low": round(each.low, 3), "high": round(each.high, 3), "n": each.n},
+        }
+        for (one, other), each in found.items()
+        if not math.isnan(each.rho)
+    ]
+    about = (
+        "Spearman's rank correlation between the scores of models in two parts of the benchmark. Parts with a high"
+        " correlation rank models alike."
+    )
+    formats = {"rho": ".2f", "low": ".2f", "high": ".2f", "p": ".2~g", "n": None}
+    spec = matrix([board.titles[part] for part in parts], "rho", 1.0, "format(datum.rho, '.2f')", formats, ".1f")
+    return Figure(f"{name}-correlations", "Rank correlations", about, mirror(spec), rows)
+
+
+def _scatter(
+    board: Board,
+    parts: Sequence[str],
+    scores: Scores,
+    found: Mapping[tuple[str, str], Correlation],
+    name: str,
+) -> Figure:
+    rows: list[dict[str, Any]] = [
+        {"model": show_model(model), **{part: each.get(part) for part in parts}} for model, each in scores.items()
+    ]
+    rows += [
+        {"row": one, "column": other, "label": _label(each)}
+        for (one, other), each in found.items()
+        if not math.isnan(each.rho)
+    ]
+    about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
+    spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
+    return Figure(f"{name}-scatter", "Any part against any other", about, spec, rows)
+
+
+def _label(each: Correlation) -> str:
+    return f"rho = {each.rho:.2f}, {p_sentence(each.p_value)}, n = {each.n}"

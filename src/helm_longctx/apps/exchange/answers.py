@@ -1,0 +1,132 @@
+"""The common form of a recorded answer in files of other programs, and the runs that a file's answers make."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from helm_longctx.apps.exchange.entries import find_entry, resolve_entry, with_length
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.tasks.outputs import Output, OutputRun
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import is_whole
+
+RECORD = "record"
+"""The field of an exported answer that has the whole record, so that an import gives the same score."""
+
+_REFERENCES = ("references", "outputs", "answers", "answer", "target")
+"""Fields in which programs store the accepted answers. The first one that exists is used."""
+
+LENGTH = "max_length"
+"""The field with a row's length in tokens. In other programs, `length` is the length of the single example."""
+
+_FOR_JUDGES = ("question", "keypoints", "long_summary")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A row of a file.
+
+    Args:
+        place: the file and row. Errors start with it.
+        task: the program's name for the task; empty if the row has none.
+        text: the model's answer; None if there is none.
+        fields: all fields of the example in the row.
+        output: the values that all programs have, without those that depend on the task.
+        model: the model's name; empty if the row has none.
+    """
+
+    place: str
+    task: str
+    text: str | None
+    fields: Mapping[str, Any]
+    output: Output
+    model: str = ""
+
+
+def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
+    """Group answers into runs: one run for each model, task and length.
+
+    Args:
+        entry: the run entry that the user names; empty to find it from the rows.
+
+    Raises:
+        InputError: a row does not name its task, or lacks a field that the task's scorer reads.
+    """
+    found: dict[str, str] = {}
+    runs: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    for answer in answers:
+        key = f"{answer.task} {_length(answer)} {answer.fields.get('entry')}"
+        if key not in found:
+            found[key] = _entry(answer, entry)
+        runs[found[key], answer.model].append(answer)
+    return [
+        OutputRun(own, model, [_output(own, each) for each in rows], [each.place for each in rows])
+        for (own, model), rows in runs.items()
+    ]
+
+
+def _entry(answer: Answer, entry: str) -> str:
+    """Return the run entry of an answer: the user's entry, the entry in the row, or the entry of the task's name."""
+    own = entry or answer.fields.get("entry")
+    try:
+        if isinstance(own, str) and own:
+            return with_length(own, _length(answer))
+        return find_entry(BENCHMARKS, answer.task, _length(answer))
+    except InputError as error:
+        raise InputError(f"{answer.place}: {error}") from error
+
+
+def _length(answer: Answer) -> int | None:
+    length = answer.fields.get(LENGTH)
+    return length if is_whole(length) else None
+
+
+def _output(entry: str, answer: Answer) -> Output:
+    try:
+        (task,) = resolve_entry(BENCHMARKS, entry).tasks
+    except InputError as error:
+        raise InputError(f"{answer.place}: {error}") from error
+    fields = answer.fields
+    own = fields.get(RECORD)
+    record = (
+        dict(own)
+        if isinstance(own, dict)
+        else {name: fields[name] for name in (*task.record_shapes, *_FOR_JUDGES) if fields.get(name) is not None}
+    )
+    prefix, notes = record.pop("answer_prefix", ""), record.pop("notes", {})
+    references = record.pop("references", None)
+    if references is None:
+        # A sample that a program did not reach has no references.
+        references = (
+            [] if answer.text is None and not fields.keys() & {*_REFERENCES} else _references(fields, answer.place)
+        )
+    return replace(
+        answer.output,
+        prediction=None if answer.text is None else f"{prefix}{answer.text}",
+        references=references,
+        record=record,
+        notes=notes,
+    )
+
+
+def _references(fields: Mapping[str, Any], place: str) -> list[str]:
+    value = next((fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")), None)
+    if isinstance(value, str) and value.startswith("["):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # a text that starts with a bracket
+            value = ast.literal_eval(value)  # some programs write lists in Python's notation
+    references = [value] if isinstance(value, str) else value
+    # An empty accepted answer is in every text, so each prediction would be right.
+    if not (
+        isinstance(references, list)
+        and references
+        and all(isinstance(each, str) and each.strip() for each in references)
+    ):
+        allowed = ", ".join(_REFERENCES)
+        about = f"the accepted answers must be texts that are not empty, in one of {allowed}"
+        raise InputError(f"{place}: {about}; found {shorten(value)}")
+    return references

@@ -1,0 +1,117 @@
+"""`export` and `import`: write a suite's results for other programs, and read theirs into a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from helm_longctx.apps.exchange.export import averages
+from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.documents.pictures import length_plot, write_picture
+from helm_longctx.documents.plots import Spec
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.suite import suite_folder, suite_path
+from helm_longctx.tasks.registry import BENCHMARKS
+
+DEFAULT_PICTURE = "scores.png"
+
+
+def export(
+    suite: Suite,
+    to: Annotated[Path, typer.Option(file_okay=False, help="Folder to write to.")] = Path("export"),
+    format: Annotated[
+        str, typer.Option(help="Format: csv, parquet, markdown, latex, lm-eval or every-eval-ever.")
+    ] = "csv",
+    picture: Annotated[
+        str | None,
+        typer.Option("--plot", help="Plot file; the extension selects the format. [default: scores.png with csv]"),
+    ] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    r"""Write a suite's scores and answers for other programs.
+
+    csv and parquet: scores (every statistic of every task), averages, answers, and for each benchmark a wide table with
+    a row for each model. markdown and latex: the wide tables, for papers. lm-eval: results and samples as
+    lm-evaluation-harness writes them. every-eval-ever: the schema of Every Eval Ever.
+
+    All have 95 % intervals or standard errors, and the number of requests without an answer, which are in no score.
+    The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
+    where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
+    off.
+    """
+    from helm_longctx.apps.exchange.exporting import export_suite
+
+    is_asked = picture is not None
+    if picture is None:
+        picture = _default_picture() if format == "csv" else ""
+    if picture:
+        check_picture("export", Path(picture))
+    folder = suite_folder(output_path, suite)
+    to.mkdir(parents=True, exist_ok=True)
+    check_folder("plot", to / picture if picture else None)
+    plot = _make_plot(folder, is_asked) if picture else None
+    for path, count in export_suite(format, folder, BENCHMARKS, to):
+        print(f"{path}: {count} rows")
+    if plot:
+        write_picture(plot, to / picture)
+        print(to / picture)
+
+
+def _default_picture() -> str:
+    """Return the default plot file. Without the extra `plot`, print how to install it and return an empty name."""
+    try:
+        require("plot", DEFAULT_PICTURE)
+    except InputError as error:
+        print(f"no plot: {error}")
+        return ""
+    return DEFAULT_PICTURE
+
+
+def _make_plot(folder: Path, is_asked: bool) -> Spec | None:
+    """Return the plot of a suite. If it has no lengths and nobody asked for a plot, say so and return None."""
+    rows = list(averages(read_suite(folder, BENCHMARKS, keep_answers=False).boards))
+    try:
+        return length_plot(rows)
+    except InputError as error:
+        if is_asked:
+            raise
+        print(f"no plot: {error}")
+        return None
+
+
+def import_results(
+    files: Annotated[list[Path], typer.Argument(help="Files, or folders with files of known names.")],
+    suite: Suite,
+    format: Annotated[
+        str | None,
+        typer.Option(help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"),
+    ] = None,
+    entry: Annotated[
+        str,
+        typer.Option(help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."),
+    ] = "",
+    model: Annotated[str, typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b.")] = "",
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Make runs from answers that other programs recorded, and score them with the benchmarks' own scorers.
+
+    The files can be HELMET's output files (.json, -gpt4eval_o.json, .score), LV-Eval's predictions and scores, logs of
+    inspect_ai (.eval, .json), samples of lm-evaluation-harness (samples_*.jsonl), and tables of answers or scores
+    (.csv, .parquet). Files that have only scores become published results, which have no instances. No model is asked.
+
+    A file that does not name its task needs --entry: for samples_ruler_qa_squad_….jsonl, give --entry ruler:task=qa_1
+    """
+    from helm_longctx.apps.exchange.importing import import_files
+
+    imported = import_files(files, suite_path(output_path, suite), BENCHMARKS, format, entry, model)
+    for folder, count in imported.runs.items():
+        print(f"{folder}: {count} answers")
+    for benchmark, count in imported.scores.items():
+        print(f"{benchmark}: {count} scores without answers, added as published results")
+    if imported.left_out:
+        print(f"{imported.left_out} scores were left out, because the imported answers have them")
+    print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")

@@ -1,0 +1,198 @@
+"""Writes results in the schema of Every Eval Ever, version 0.3.0: an object for each run, and a line for each answer.
+
+Source: evaleval/every_eval_ever at 9bce413, schemas/eval.schema.json and schemas/instance_level_eval.schema.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from helm_longctx._version import VERSION
+from helm_longctx.apps.exchange.names import folder_name
+from helm_longctx.apps.exchange.task_results import TaskResult, task_results
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import Suite
+from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.task_statistics import Statistic
+from helm_longctx.runs.conversation import to_text
+from helm_longctx.runs.files import State
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.benchmark import Benchmark, Metric
+from helm_longctx.tasks.task import MAIN_METRIC
+
+SCHEMA = "0.3.0"
+
+_UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
+
+
+def write_logs(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write an object and the lines of its answers for each run, and yield the files and their numbers of results.
+
+    The paths are the same as in the project's data set: `data/<benchmark>/<developer>/<model>/<uuid>.json`. An answer
+    without a score has no line, because the schema's `score` is a number. `details` has the number of such answers.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    now = str(int(time.time()))
+    for _, group in groupby(task_results(suite.boards, benchmarks), key=lambda each: each.run.path):
+        results = [each for each in group if each.result.has_score]
+        if not results:
+            continue
+        run, about = results[0].run.name, results[0].entry.benchmark.name
+        developer, _, model = results[0].result.model.rpartition("/")
+        stem = folder / "data" / about / folder_name(developer or "unknown") / folder_name(model) / _uuid(run)
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        identity = f"{run}/{now}"
+        samples = stem.with_name(f"{stem.name}_samples.jsonl")
+        lines = _write_samples(samples, identity, results)
+        log = _log(identity, now, results)
+        if lines:
+            log["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": samples.relative_to(folder).as_posix(),
+                "hash_algorithm": "sha256",
+                "checksum": hashlib.sha256(samples.read_bytes()).hexdigest(),
+                "total_rows": lines,
+            }
+        path = stem.with_name(f"{stem.name}.json")
+        path.write_text(json.dumps(log, indent=2, ensure_ascii=False), encoding="utf-8")
+        yield path, len(log["evaluation_results"])
+        yield samples, lines
+
+
+def _uuid(run: str) -> str:
+    """Return a name of the form that the data set needs, the same for each export of a run."""
+    return str(uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4))
+
+
+def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, Any]:
+    benchmark, model = results[0].entry.benchmark, results[0].result.model
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": identity,
+        "retrieved_timestamp": now,
+        "source_metadata": {
+            "source_name": f"{benchmark.title} in HELM",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "model_info": _model(model),
+        "eval_library": {"name": "helm-longctx", "version": results[0].run.package or VERSION},
+        "evaluation_results": [
+            _result(result, metric, score) for result in results for metric, score in result.metrics()
+        ],
+    }
+
+
+def _model(name: str) -> dict[str, Any]:
+    developer, _, short = name.rpartition("/")
+    return {"name": short, "id": name, "developer": developer or "unknown", "additional_details": _UNKNOWN}
+
+
+def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
+    adapter, benchmark = result.run.spec["adapter_spec"], result.entry.benchmark
+    return {
+        "evaluation_result_id": f"{result.name}/{metric.name}",
+        "evaluation_name": result.name,
+        "source_data": {"dataset_name": result.name, "source_type": "url", "url": [benchmark.url]},
+        "metric_config": _metric(result, metric, score),
+        "score_details": _score(result, metric, score),
+        "generation_config": {
+            "generation_args": {
+                "temperature": adapter.get("temperature", 0.0),
+                "max_tokens": result.task.budget(result.entry.settings),
+            },
+            "additional_details": {"run_entry": result.entry.description, "repeats": str(adapter.get("num_trials", 1))},
+        },
+    }
+
+
+def _metric(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "evaluation_description": metric.description,
+        "metric_id": f"{result.entry.benchmark.name}.{metric.name}",
+        "metric_name": metric.title,
+        "lower_is_better": bool(metric.lower_is_better),
+    }
+    if metric.range:
+        low, high = metric.range
+        config |= {"metric_unit": "proportion", "score_type": "continuous", "min_score": low, "max_score": high}
+    if result.result.judges:
+        names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
+        judges = [{"model_info": _model(name)} for name in names]
+        config["llm_scoring"] = {"judges": judges, "input_prompt": f"See {result.entry.benchmark.url}"}
+    return config
+
+
+def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
+    """Return a score with its interval, and the number of requests without an answer, which are not in the score.
+
+    The details of the headline have its bounds because of cut answers, and its value without known errors.
+    """
+    interval = score.interval
+    uncertainty: dict[str, Any] = {"num_samples": interval.n} if interval.n else {}
+    if not math.isnan(score.error):
+        uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
+    if not math.isnan(interval.low):
+        ends = {"lower": interval.low, "upper": interval.high}
+        uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": "wilson or student"}
+    details = {"requests_without_answer": str(result.result.failed), "examples": str(result.num_examples)}
+    details |= {"not_comparable": result.lacking} if result.lacking else {}
+    if metric.name == MAIN_METRIC:
+        details |= {name: f"{value:.6g}" for name, value in score_numbers(result.result).items() if value is not None}
+    return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
+
+
+def _write_samples(path: Path, identity: str, results: Sequence[TaskResult]) -> int:
+    """Write a line for each answer with a score, one in memory at a time, and return their number."""
+    count = 0
+    with path.open("w", encoding="utf-8", errors="replace") as file:
+        for result in results:
+            for state, row, record in result.answers():
+                if row is not None and row.score is not None:
+                    line = _sample(identity, result, state, row, json.loads(record)["references"])
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    count += 1
+    return count
+
+
+def _sample(
+    identity: str, result: TaskResult, state: State, row: InstanceScore, references: list[str]
+) -> dict[str, Any]:
+    request, text = state["request"], state["result"]["completions"][0]["text"]
+    prompt = to_text(request.get("prompt", ""), request.get("messages"))
+    score = row.score or 0.0
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": identity,
+        "model_id": result.result.model,
+        "evaluation_name": result.name,
+        "evaluation_result_id": f"{result.name}/{MAIN_METRIC}",
+        "sample_id": row.instance,
+        "sample_hash": digest(prompt + "\n".join(references)),
+        "interaction_type": "single_turn",
+        "input": {"raw": prompt, "reference": references},
+        "output": {"raw": [text]},
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": text,
+                "extraction_method": "custom",
+                "is_terminal": True,
+            }
+        ],
+        "evaluation": {"score": score, "is_correct": score == 1.0},
+        "metadata": {"repeat": str(row.repeat + 1), **({} if row.depth is None else {"depth": str(row.depth)})},
+    }

@@ -1,0 +1,230 @@
+"""Exports a suite's scores and averages as tables for other programs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.task_statistics import Statistic
+
+AVERAGE = "average"
+"""Stands for the tasks or the lengths that an average is over."""
+
+
+class Score(NamedTuple):
+    """One statistic of a task in a run.
+
+    Args:
+        length: the length's label; empty if the benchmark has no lengths.
+        score: the mean over the task's instances.
+        low, high: the ends of the 95 % interval; None if there is none. Of a published score they are the widest that
+            the benchmark's sample allows.
+        error: the standard error, with the same clusters as the interval; None if it is unknown.
+        failed: number of the task's requests without an answer, which are in no score.
+        instances: number of instances with this statistic.
+        lacking: the reasons why the score is not comparable: codes of `Caveat`, separated by `;`.
+        package: version of helm-longctx that made the run; empty for older runs.
+        comparability: the benchmark's comparability number; empty for older runs. Only runs with equal numbers are
+            comparable.
+        judge: the judge, as in run entries; empty if no judge decides the task's score.
+        folder: name of the folder of the user's own files; empty for published benchmarks.
+        counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
+    """
+
+    run: str
+    model: str
+    entry: str
+    task: str
+    length: str
+    context: str
+    metric: str
+    score: float
+    instances: int | None
+    lacking: str
+    package: str = ""
+    comparability: str = ""
+    judge: str = ""
+    low: float | None = None
+    high: float | None = None
+    error: float | None = None
+    failed: int | None = None
+    folder: str = ""
+    counts: bool = True
+
+
+class Average(NamedTuple):
+    """A mean of `longctx_score` over the tasks of a run entry at a length, or over the lengths of a task.
+
+    Args:
+        task, length: `average` stands for the one over which the mean is.
+        of: number of scores in the mean.
+        low, high: the ends of the 95 % interval; None if the interval of a score is unknown, and for means over
+            lengths.
+        lacking: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
+        package, comparability: the values of these scores, separated by `;`.
+        judge: the judges of these scores, joined by `+`.
+        folder: the folder of the scores; of a mean over lengths that have a folder each, the name of the set.
+        cut_wrong, cut_left_out, cut_best: the mean if cut answers are wrong, left out, or right. Of a task they are in
+            the table of scores, as statistics.
+        without_errors: the mean without questions that have known errors; None if there are none.
+    """
+
+    model: str
+    entry: str
+    task: str
+    length: str
+    context: str
+    score: float
+    of: int
+    lacking: str
+    package: str = ""
+    comparability: str = ""
+    judge: str = ""
+    low: float | None = None
+    high: float | None = None
+    folder: str = ""
+    cut_wrong: float | None = None
+    cut_left_out: float | None = None
+    cut_best: float | None = None
+    without_errors: float | None = None
+
+
+def scores(suite: Suite) -> Iterator[Score]:
+    """Yield every statistic of every result of a suite, in the order of the results."""
+    counting = {id(each) for board in suite.boards for each in (*board.tasks, *board.categories)}
+    for result in suite.results:
+        # Runs of HELM's own scenarios have HELM's tables.
+        if result.benchmark:
+            for name, statistic in result.statistics.items():
+                if not math.isnan(statistic.interval.mean):
+                    yield _score(result, name, statistic, id(result) in counting)
+
+
+def _score(result: Result, metric: str, statistic: Statistic, counts: bool) -> Score:
+    interval, run = statistic.interval, result.run
+    return Score(
+        run=run.name if run else f"published_{result.benchmark}",
+        model=result.model,
+        entry=result.entry,
+        task=result.task,
+        length=label(result.length),
+        context=result.context,
+        metric=metric,
+        score=interval.mean,
+        instances=interval.n or None,
+        lacking=_codes(result),
+        package=run.package if run else "",
+        comparability=run.comparability if run else "",
+        judge="+".join(sorted(result.judges)),
+        **_ends(interval),
+        error=None if math.isnan(statistic.error) else statistic.error,
+        failed=result.failed if run else None,
+        folder=result.folder,
+        counts=counts,
+    )
+
+
+def averages(boards: Iterable[Board]) -> Iterator[Average]:
+    """Yield the means of boards: over the tasks of each run entry at each length, and over the lengths of each task."""
+    for board in boards:
+        for category in board.categories:
+            if category.has_score:
+                tasks = category.parts or (category,)
+                about = _average(category, tasks, category.interval, task=AVERAGE, length=label(category.length))
+                yield about._replace(**score_numbers(category))
+        for (_, task, *_), rows in _by_task(board.tasks).items():
+            # The same questions are asked at several lengths, so these means are not independent.
+            mean = mean_of_means([row.interval for row in rows])
+            about = _average(rows[0], rows, mean, task=task, length=AVERAGE)
+            lacking = _join(_codes(row) for row in rows)
+            yield about._replace(low=None, high=None, lacking=lacking, folder=board.folder)
+
+
+def _by_task(results: Iterable[Result]) -> dict[tuple[str, str, str, str], list[Result]]:
+    groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.has_score and result.length is not None:
+            groups[result.model, result.task, result.context, result.other_judge].append(result)
+    return groups
+
+
+def _average(result: Result, parts: Sequence[Result], mean: Interval, *, task: str, length: str) -> Average:
+    return Average(
+        model=result.model,
+        entry=result.entry,
+        task=task,
+        length=length,
+        context=result.context,
+        score=mean.mean,
+        of=sum(part.has_score for part in parts),
+        lacking=_codes(result),
+        package=_join(run.package for part in parts for run in part.runs),
+        comparability=_join(run.comparability for part in parts for run in part.runs),
+        judge="+".join(sorted(result.judges)),
+        **_ends(mean),
+        folder=result.folder,
+    )
+
+
+def _codes(result: Result) -> str:
+    return ";".join(dict.fromkeys(caveat.code for caveat in result.caveats))
+
+
+def _join(texts: Iterable[str]) -> str:
+    return ";".join(dict.fromkeys(part for text in texts for part in text.split(";") if part))
+
+
+def _ends(interval: Interval) -> dict[str, float | None]:
+    # The difference is NaN if one of the ends is.
+    if math.isnan(interval.high - interval.low):
+        return {"low": None, "high": None}
+    return {"low": interval.low, "high": interval.high}
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    """Write a CSV file, completely or not at all, and return the number of rows.
+
+    The file has a byte-order mark, because spreadsheets misread Chinese text without it. Texts that a spreadsheet would
+    compute are quoted (`quote_formula`); numbers are not.
+    """
+    count = 0
+    part = path.with_name(f"{path.name}.part")
+    try:
+        # The csv module writes the line ends. Answers of models can have lone surrogates, which UTF-8 does not allow.
+        with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(map(quote_formula, columns))
+            for row in rows:
+                table.writerow(map(quote_formula, row))
+                count += 1
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+# Source: OWASP, CSV Injection. Quotation marks before such a start are matched, so that quoting can be undone.
+_FORMULA = re.compile(r"'*(?:\s*[-=+@＝＋－＠]|[\t\r\n])")
+
+
+def quote_formula(value: Any) -> Any:
+    """Return a cell with `'` before a text that a spreadsheet would compute, such as `=1+1`; another cell unchanged.
+
+    A text that already has such a quotation mark gets one more.
+    """
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+
+def unquote_formula(value: Any) -> Any:
+    """Return the cell from which `quote_formula` made a value."""
+    return value[1:] if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value) else value

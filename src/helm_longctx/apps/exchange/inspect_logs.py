@@ -1,0 +1,243 @@
+"""Reads the logs of inspect_ai: `.json` files, and `.eval` files, which are ZIP archives of JSON.
+
+Source: UKGovernmentBEIS/inspect_ai at 499e615, log/_log.py (EvalLog, EvalSample), log/_recorders/eval.py (names in the
+archive), _util/zipfile.py (compression by Zstandard, which Python before 3.14 cannot read).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import zstandard
+
+from helm_longctx.apps.exchange.answers import LENGTH, Answer, make_runs
+from helm_longctx.data.jsonl import parse_json, read_object
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, FailureError, label_error
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.task import is_whole
+
+Row = Mapping[str, Any]
+
+MOST_BYTES = 256 << 20
+"""Largest number of bytes of a decompressed file. A sample with a million tokens has a few million bytes."""
+
+MOST_BYTES_IN_ALL = 2 << 30
+"""Largest number of bytes of all decompressed files of an archive. Their prompts are in memory together."""
+
+MOST_FILES = 100_000
+"""Largest number of files in an archive."""
+
+_ZSTANDARD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""The header of a file in a ZIP archive: it starts with a signature and ends with the lengths of name and extras."""
+
+_ATTACHMENT = "attachment://"
+
+_UNFINISHED = ("started", "cancelled", "error")
+"""The statuses of evaluations that can lack samples."""
+
+_CUT = {"max_tokens": "length", "model_length": "length"}
+"""HELM's names of stop reasons that inspect_ai calls otherwise."""
+
+
+def _read(path: Path, entry: str) -> Iterator[OutputRun]:
+    header, samples = _read_archive(path) if path.suffix == ".eval" else _read_log(path)
+    about = header.get("eval")
+    if not isinstance(about, dict):
+        raise InputError(f"{path}: it lacks the object 'eval' of inspect_ai's logs")
+    answers = [_answer(about, sample, place) for place, sample in samples]
+    yield from make_runs([*answers, *_missing(header, about, answers, path)], entry)
+
+
+def _missing(header: Row, about: Row, answers: Sequence[Answer], path: Path) -> Iterator[Answer]:
+    """Yield an answer without a text for each sample that an unfinished evaluation did not log.
+
+    Raises:
+        InputError: the lengths or the run entries of these samples are not known.
+    """
+    status, dataset, config = header.get("status"), about.get("dataset"), about.get("config")
+    ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
+    if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
+        return
+    epochs = config.get("epochs") if isinstance(config, dict) else None
+    count = epochs if isinstance(epochs, int) and epochs > 1 else 1
+    if count * len(ids) > MOST_FILES:
+        raise InputError(
+            f"{path}: the evaluation has {len(ids)} samples, and a log may have {MOST_FILES} with all epochs"
+        )
+    places = {(str(name), repeat) for name in ids for repeat in range(count)}
+    places -= {(answer.output.id, answer.output.repeat) for answer in answers}
+    common = {name: answers[0].fields.get(name) for name in (LENGTH, "entry")}
+    if places and any(answer.fields.get(name) != value for answer in answers for name, value in common.items()):
+        about_missing = f"the evaluation has the status {status!r} and lacks {len(places)} samples of unknown length"
+        raise InputError(f"{path}: {about_missing}; finish it with inspect eval-retry")
+    error = label_error(Failure.UNKNOWN, f"the evaluation has the status {status!r} and ended before this sample")
+    for name, repeat in sorted(places):
+        output = Output(name, None, (), repeat=repeat, error=error)
+        yield replace(answers[0], place=f"{path}: sample {name}", text=None, fields=common, output=output)
+
+
+def _read_log(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
+    log = read_object(path)
+    samples = log.get("samples")
+    if not isinstance(samples, list):
+        raise InputError(f"{path}: it lacks the list 'samples'; export the log with its samples")
+    return log, ((f"{path}: sample {number}", sample) for number, sample in enumerate(samples, 1))
+
+
+def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
+    """Return the header of an archive, and its samples one at a time."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile, ValueError) as error:
+        raise InputError(f"{path}: not an archive of inspect_ai: {error}") from error
+    members = archive.infolist()
+    if len(members) > MOST_FILES:
+        raise InputError(f"{path}: it has {len(members)} files; an archive may have {MOST_FILES}")
+    by_name = {member.filename: member for member in members}
+    # The log of an unfinished evaluation has only its start.
+    start = "_journal/start.json"
+    header = next((by_name[name] for name in ("header.json", start) if name in by_name), None)
+    if header is None:
+        raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
+    samples = [member for name, member in by_name.items() if name.startswith("samples/") and name.endswith(".json")]
+    (_, content), *_rest = _parse(archive, [header])
+    return ({"status": "started", **content} if header.filename == start else content), _parse(archive, samples)
+
+
+def _parse(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
+    """Yield the places and the contents of files in an archive. The sizes that the archive declares are not trusted."""
+    left = MOST_BYTES_IN_ALL
+    for member in members:
+        place = f"{archive.filename}: {member.filename}"
+        try:
+            content = _decompress(archive, member)
+            left -= len(content)
+            if left < 0:
+                raise InputError(f"{archive.filename}: its files are larger than {MOST_BYTES_IN_ALL >> 20} MiB in all")
+            yield place, parse_json(content)
+        except InputError:
+            raise
+        except (OSError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
+            raise InputError(f"{place}: not readable: {error}") from error
+
+
+def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    if member.compress_type == _ZSTANDARD:
+        assert archive.fp
+        part = io.BytesIO(_read_compressed(archive.fp, member))
+        stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
+    else:
+        stream = archive.open(member)
+    with stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB")
+    return content
+
+
+def _read_compressed(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
+    """Return the compressed bytes of a file in the archive."""
+    file.seek(member.header_offset)
+    signature, name, extras = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
+        raise InputError(f"{file.name}: {member.filename} is damaged or too large")
+    file.seek(name + extras, io.SEEK_CUR)
+    return file.read(member.compress_size)
+
+
+def _answer(about: Row, sample: Any, place: str) -> Answer:
+    """Return a sample as an answer. Its metadata are the fields of the example in the data set."""
+    if not isinstance(sample, dict):
+        raise InputError(f"{place}: not a JSON object but {type(sample).__name__}")
+    epoch, error, output = sample.get("epoch", 1), sample.get("error"), sample.get("output")
+    if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
+        raise InputError(f"{place}: it must have an id, and an epoch from 1")
+    usage = output.get("usage") if isinstance(output, dict) else None
+    tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
+    text, reason, failure = None, "", str(error.get("message", "")) if isinstance(error, dict) else ""
+    if not error:
+        try:
+            text, reason = _text_and_reason(sample)
+        except FailureError as found:
+            failure = label_error(found.kind, str(found))
+    prompt = ""
+    with suppress(FailureError):  # the score needs no prompt
+        prompt = _whole_text(sample.get("input"), sample)
+    answer = Output(
+        id=str(sample["id"]),
+        prediction=None,
+        references=(),
+        prompt=prompt,
+        repeat=epoch - 1,
+        error=failure,
+        finish_reason=reason,
+        input_tokens=tokens if is_whole(tokens) else None,
+    )
+    metadata = sample.get("metadata")
+    fields = {"target": sample.get("target"), **(metadata if isinstance(metadata, dict) else {})}
+    task = str(about.get("task") or "").rpartition("/")[2]
+    return Answer(place, task, text, fields, answer, str(about.get("model") or ""))
+
+
+def _text_and_reason(sample: Row) -> tuple[str, str]:
+    """Return the model's answer, and why it ended.
+
+    Raises:
+        FailureError: there is no answer.
+    """
+    try:
+        choice = sample["output"]["choices"][0]
+        content = choice["message"]["content"]
+    except (LookupError, TypeError):
+        raise FailureError(Failure.MALFORMED, "the sample has no answer") from None
+    if not isinstance(content, (str, list)):
+        raise FailureError(Failure.MALFORMED, f"the answer is not a text but {type(content).__name__}")
+    reason = str(choice.get("stop_reason") or "")
+    text, reason = _whole_text(content, sample), _CUT.get(reason, reason)
+    # An empty text is an answer. A message without any text is none, unless a limit ended the reasoning before it.
+    has_text = isinstance(content, str) and not choice["message"].get("tool_calls")
+    if not (text or has_text or reason in ("length", "content_filter")):
+        raise FailureError(Failure.MALFORMED, "the answer has no text")
+    return text, reason
+
+
+def _whole_text(content: Any, sample: Row) -> str:
+    """Return a text, the texts of a message's parts, or a conversation as JSON; attachments are put in their places.
+
+    Raises:
+        FailureError: the sample lacks an attachment.
+    """
+    if isinstance(content, list):
+        if all(isinstance(part, dict) and "type" in part for part in content):
+            return "".join(_whole_text(part.get("text"), sample) for part in content if part["type"] == "text")
+        turns = [part for part in content if isinstance(part, dict)]
+        if len(turns) == 1:
+            return _whole_text(turns[0].get("content"), sample)
+        messages = [{"role": turn.get("role"), "content": _whole_text(turn.get("content"), sample)} for turn in turns]
+        return json.dumps(messages, ensure_ascii=False)
+    text = content if isinstance(content, str) else ""
+    if not text.startswith(_ATTACHMENT):
+        return text
+    attachments, name = sample.get("attachments"), text.removeprefix(_ATTACHMENT)
+    if not (isinstance(attachments, dict) and isinstance(attachments.get(name), str)):
+        raise FailureError(Failure.MALFORMED, "the sample lacks an attachment")
+    return str(attachments[name])
+
+
+READER = OutputReader(
+    "logs of inspect_ai (2025-01-31T12-00-00_TASK_ID.eval or .json)",
+    re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d.*\.(?:eval|json)|.*\.eval"),
+    _read,
+)

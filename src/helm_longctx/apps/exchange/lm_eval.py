@@ -1,0 +1,284 @@
+"""The results of lm-evaluation-harness: writes `results_*.json` and `samples_*.jsonl`, and reads the latter.
+
+Source: EleutherAI/lm-evaluation-harness at 4e7e0d4, evaluator_utils.py (results), evaluator.py (config, samples),
+loggers/evaluation_tracker.py (files).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from helm_longctx._version import VERSION
+from helm_longctx.apps.exchange.answers import RECORD, Answer, make_runs
+from helm_longctx.apps.exchange.names import folder_name
+from helm_longctx.apps.exchange.task_results import TaskResult, task_results
+from helm_longctx.data.jsonl import FileRow, JsonLines
+from helm_longctx.errors import InputError
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import Suite
+from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import score_numbers
+from helm_longctx.runs.conversation import to_text
+from helm_longctx.runs.files import State
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.task import MAIN_METRIC, is_number, is_whole
+
+FILTER = "none"
+"""The filter in the names of metrics. There is none, because our scorers read the whole answer."""
+
+_SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.-]+\.jsonl")
+_UNSAFE = re.compile(r"[\"<>:/\\|?*\[\]]+")
+"""Matches the characters that the harness replaces by `__` in a model's name (sanitize_model_name)."""
+
+_COLUMNS = {"doc": dict, "resps": list}
+
+
+def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write a folder for each model with its results and its answers, and yield the files and their numbers of rows.
+
+    Requests without an answer are in no file. `n-samples` has the numbers of all examples and of those with a score.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    by_model: dict[str, dict[str, TaskResult]] = defaultdict(dict)
+    for each in task_results(suite.boards, benchmarks):
+        by_model[each.result.model][each.name] = each
+    means = [each for board in suite.boards for each in board.categories if each.has_score]
+    date = datetime.now().isoformat().replace(":", "-")
+    folders = _name_folders(by_model)
+    for model, by_name in by_model.items():
+        results = list(by_name.values())
+        target = folder / folders[model]
+        target.mkdir(parents=True, exist_ok=True)
+        path = target / f"results_{date}.json"
+        path.write_text(json.dumps(_results(model, results, means), indent=2, ensure_ascii=False), encoding="utf-8")
+        yield path, len(results)
+        for result in results:
+            samples = target / f"samples_{result.name}_{date}.jsonl"
+            yield samples, _write_samples(samples, result)
+
+
+def _name_folders(models: Iterable[str]) -> dict[str, str]:
+    """Return the name of each model's folder: the harness's, in which a model that is not the first gets a digest."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for model in models:
+        name = folder_name(_UNSAFE.sub("__", model))
+        # Some file systems do not distinguish small letters from capital letters.
+        name = name if name.casefold() not in taken else folder_name(f"{name}-{digest(model)[:16]}")
+        taken.add(name.casefold())
+        names[model] = name
+    return names
+
+
+def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result]) -> dict[str, Any]:
+    groups = _groups(results, [mean for mean in means if mean.model == model])
+    directions = {result.name: dict(_directions(result)) for result in results}
+    return {
+        "results": {
+            **{result.name: _task(result) for result in results},
+            **{name: g for name, (g, _) in groups.items()},
+        },
+        "groups": {name: group for name, (group, _) in groups.items()},
+        "group_subtasks": {name: members for name, (_, members) in groups.items()},
+        "configs": {result.name: _config(result) for result in results},
+        "versions": {result.name: result.entry.benchmark.comparability for result in results},
+        "n-shot": {result.name: result.task.demonstrations(result.entry.settings) for result in results},
+        "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
+        "n-samples": {
+            result.name: {"original": result.num_examples, "effective": result.result.interval.n} for result in results
+        },
+        "config": {"model": "helm", "model_args": {"pretrained": model}, "batch_size": 1, "limit": None},
+        "git_hash": None,
+        "date": datetime.now().timestamp(),
+        "model_source": "helm",
+        "model_name": model,
+        "model_name_sanitized": _UNSAFE.sub("__", model),
+        "helm_longctx_version": VERSION,
+    }
+
+
+def _task(result: TaskResult) -> dict[str, Any]:
+    """Return a task's metrics with their standard errors; `N/A` if an error cannot be computed."""
+    values: dict[str, Any] = {"name": result.name, "alias": f"{result.task.title} {result.entry.label}".strip()}
+    values["sample_len"] = result.result.interval.n
+    for metric, score in result.metrics():
+        values[f"{metric.name},{FILTER}"] = score.interval.mean
+        values[f"{metric.name}_stderr,{FILTER}"] = "N/A" if math.isnan(score.error) else score.error
+    return values
+
+
+def _directions(result: TaskResult) -> Iterator[tuple[str, bool | None]]:
+    for metric, _ in result.metrics():
+        yield metric.name, None if metric.lower_is_better is None else not metric.lower_is_better
+
+
+def _groups(results: Iterable[TaskResult], means: Iterable[Result]) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """Return the means of the categories with several tasks, and the names of their tasks."""
+    names = {id(each.result): each for each in results}
+    groups = {}
+    for mean in means:
+        members = [names[id(part)] for part in mean.parts if id(part) in names]
+        if members and len(members[0].entry.category.tasks) > 1:
+            entry = members[0].entry
+            closed, judge = mean.context == "none", mean.runs[0].judge
+            name = group_name(entry.benchmark, entry.category.name, entry.label, closed, judge, mean.folder)
+            groups[name] = (_group(name, mean), [member.name for member in members])
+    return groups
+
+
+def _group(name: str, mean: Result) -> dict[str, Any]:
+    values = {
+        f"{MAIN_METRIC},{FILTER}": mean.interval.mean,
+        f"{MAIN_METRIC}_stderr,{FILTER}": "N/A" if math.isnan(mean.error) else mean.error,
+    }
+    return {"name": name, "alias": name, "sample_len": mean.interval.n, **values}
+
+
+def _config(result: TaskResult) -> dict[str, Any]:
+    adapter, settings = result.run.spec["adapter_spec"], result.entry.settings
+    aggregations = [
+        {"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _directions(result)
+    ]
+    return {
+        "task": result.name,
+        "task_alias": result.task.title,
+        "dataset_path": result.entry.benchmark.url,
+        "output_type": "generate_until",
+        "num_fewshot": result.task.demonstrations(settings),
+        "metric_list": aggregations,
+        "repeats": adapter.get("num_trials", 1),
+        "generation_kwargs": {
+            "until": list(result.task.variant(settings).stop),
+            "temperature": adapter.get("temperature", 0.0),
+            "max_gen_toks": result.task.budget(settings),
+        },
+        "metadata": _metadata(result),
+    }
+
+
+def _metadata(result: TaskResult) -> dict[str, Any]:
+    """Return data for which the harness has no field: intervals, failures, and why the score is not comparable."""
+    interval = result.result.interval
+    return {
+        "version": result.entry.benchmark.comparability,
+        "revision": result.entry.benchmark.revision,
+        "entry": result.entry.description,
+        "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
+        "requests_without_answer": result.result.failed,
+        "not_comparable": result.lacking,
+        **score_numbers(result.result),
+        "judge": "+".join(sorted(result.result.judges)),
+    }
+
+
+def _write_samples(path: Path, result: TaskResult) -> int:
+    """Write a line for each example with an answer. The repeats of an example are the responses of its line."""
+    lines: dict[str, dict[str, Any]] = {}
+    for state, row, record in result.answers():
+        completions = (state.get("result") or {}).get("completions")
+        if row is None or row.failure or not completions:
+            continue
+        about = json.loads(record)
+        notes = about.pop("notes", {})
+        line = lines.setdefault(state["instance"]["id"], _sample(len(lines), result, state, about))
+        line["resps"][0].append(completions[0]["text"])
+        line["filtered_resps"].append(completions[0]["text"])
+        line["doc"]["answers"].append({"repeat": row.repeat, "notes": notes})
+        values = {name: value for name, value in row.values.items() if name in result.task.metrics}
+        line |= {name: value for name, value in values.items() if name not in line}
+        if row.score is not None:
+            line.setdefault(MAIN_METRIC, row.score)
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values())
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    return len(lines)
+
+
+def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
+    request, instance = state["request"], state["instance"]
+    prompt = to_text(request.get("prompt", ""), request.get("messages"))
+    sample = instance.get("extra_data") or {}
+    doc = {
+        "id": instance["id"],
+        "model": result.result.model,
+        "question": sample.get("question"),
+        "entry": result.entry.description,
+        "group": sample.get("group"),
+        "depth": sample.get("depth"),
+        "tokens": sample.get("prompt_tokens", sample.get("input_tokens")),
+        RECORD: record,
+        "answers": [],
+    }
+    target = str(record["references"])
+    return {
+        "doc_id": number,
+        "doc": doc,
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
+        "resps": [[]],
+        "filtered_resps": [],
+        "filter": FILTER,
+        "metrics": [metric.name for metric, _ in result.metrics()],
+        "doc_hash": digest(json.dumps(doc, sort_keys=True, ensure_ascii=False)),
+        "prompt_hash": (sample.get("full_prompt") or {}).get("sha256") or digest(prompt),
+        "target_hash": digest(target),
+    }
+
+
+def _read(path: Path, entry: str) -> Iterator[OutputRun]:
+    match = _SAMPLES.fullmatch(path.name)
+    task = match["task"] if match else path.stem
+    answers: list[Answer] = []
+    filters: dict[object, object] = {}
+    for row in JsonLines(path, _COLUMNS):
+        # With several filters, an example has a line for each, with the same responses.
+        if filters.setdefault(str(row.get("doc_id")), row.get("filter")) == row.get("filter"):
+            answers += _answers(row, task)
+    yield from make_runs(answers, entry)
+
+
+def _answers(row: FileRow, task: str) -> Iterator[Answer]:
+    """Yield the responses of a line. Each of them is a repeat."""
+    place, doc = f"{row.path}:{row.number}", row["doc"]
+    responses = row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
+    own = doc.get(RECORD)
+    model = str(doc.get("model") or "") if isinstance(own, dict) else ""
+    model = model or row.path.resolve().parent.name.replace("__", "/", 1)
+    for number, text in enumerate(responses or [None]):
+        if not isinstance(text, str) and responses:
+            raise InputError(f"{place}: resps must be a list of a list of texts; only generated answers can be read")
+        about = doc["answers"][number] if isinstance(own, dict) else {"repeat": number}
+        fields = {**doc, "target": doc.get("target", row.get("target"))}
+        fields |= {RECORD: {**own, "notes": about["notes"]}} if isinstance(own, dict) else {}
+        output = Output(
+            id=str(doc.get("id") or row.get("doc_id")),
+            prediction=None,
+            references=(),
+            prompt=_prompt(row),
+            repeat=about["repeat"],
+            input_tokens=doc["tokens"] if is_whole(doc.get("tokens")) else None,
+            group=str(doc.get("group") or ""),
+            depth=doc["depth"] if is_number(doc.get("depth")) else None,
+        )
+        yield Answer(place, task, text, fields, output, model)
+
+
+def _prompt(row: FileRow) -> str:
+    arguments = row.get("arguments")
+    first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+    prompt = first.get("arg_0") if isinstance(first, dict) else None
+    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False) if prompt else ""
+
+
+READER = OutputReader("samples of lm-evaluation-harness (samples_TASK_DATE.jsonl)", _SAMPLES, _read)

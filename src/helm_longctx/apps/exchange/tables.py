@@ -1,0 +1,299 @@
+"""Writes and reads CSV and Parquet files: long tables of all statistics and answers, and wide tables of models.
+
+A wide table has a row for each model. The long tables can be read again: answers become runs, and scores become
+published results.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.apps.exchange.answer_rows import Answer as AnswerRow
+from helm_longctx.apps.exchange.answer_rows import answers
+from helm_longctx.apps.exchange.answers import LENGTH, RECORD, Answer, make_runs
+from helm_longctx.apps.exchange.export import Average, Score, averages, scores, unquote_formula, write_csv
+from helm_longctx.errors import InputError, is_format_error, shorten
+from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
+from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
+
+Row = Mapping[str, Any]
+
+ROWS_AT_ONCE = 1000
+"""Number of rows in a group of a Parquet file, which are read together."""
+
+_LONGEST_FIELD = 1 << 28
+"""Largest number of characters of a field in a CSV file, such as a prompt."""
+
+_OWN_COLUMN = "comparability"
+"""A column of the tables that this package exports. Only in these does `'` before a text mean that it is quoted."""
+
+
+@dataclass(frozen=True)
+class Wide:
+    """The scores of a board at a length: a row for each model, a column for each task and mean.
+
+    Args:
+        columns: from parts to titles.
+        rows: from models to results by part. A result without a score can be missing.
+    """
+
+    board: Board
+    length: int | None
+    context: str
+    columns: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, Result]]
+
+    @property
+    def title(self) -> str:
+        """The title, such as `HELMET 8k`."""
+        closed = "closed book" if self.context == "none" else ""
+        return " ".join(filter(None, (self.board.title, label(self.length), closed)))
+
+
+def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
+    """Yield the wide tables of boards: by context and length."""
+    for board in boards:
+        titles = _columns(board)
+        # Models and tasks whose requests all failed have a row, too.
+        models = dict.fromkeys((*board.models, *(place.model for place in board.results)))
+        lengths = sorted({place.length for place in board.results}, key=lambda length: length or 0)
+        for context in ("full", "none"):
+            for length in lengths:
+                rows = {model: _row(board, titles, model, length, context) for model in models}
+                used = {part for row in rows.values() for part in row}
+                columns = {part: title for part, title in titles.items() if part in used}
+                if columns:
+                    yield Wide(board, length, context, columns, {name: row for name, row in rows.items() if row})
+
+
+def _row(board: Board, parts: Iterable[str], model: str, length: int | None, context: str) -> dict[str, Result]:
+    """Return the results of a model by part, also the results of tasks whose requests all failed."""
+    found = {part: board.find(model, part, length, context) for part in parts}
+    return {part: each for part, each in found.items() if each and not _repeats_task(board.benchmark, each)}
+
+
+def _repeats_task(benchmark: Benchmark, result: Result) -> bool:
+    """Whether a result is the mean of a category's only task. A published score of the category is not."""
+    category = benchmark.entries.get(result.part)
+    return category is not None and not result.task and bool(result.parts) and len(category.tasks) < 2
+
+
+def _columns(board: Board) -> dict[str, str]:
+    """Return all parts in their order with their titles: the overall score, and each category before its tasks."""
+    parts = [OVERALL] if len(board.benchmark.categories) > 1 else []
+    for entry, category in board.benchmark.entries.items():
+        parts += [entry, *(task.name for task in (*category.tasks, *category.variants))]
+    return {part: board.titles[part] for part in dict.fromkeys(parts)}
+
+
+def write_tables(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
+    """Write the long and the wide tables of a suite, and yield the files and their numbers of rows.
+
+    Args:
+        kind: `csv` or `parquet`.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    write = write_csv if kind == "csv" else write_parquet
+    contents: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
+        "scores": (Score._fields, scores(suite)),
+        "averages": (Average._fields, averages(suite.boards)),
+        "answers": (AnswerRow._fields, answers(suite.results, benchmarks)),
+    }
+    by_board: dict[str, list[Wide]] = defaultdict(list)
+    for table in wide_tables(suite.boards):
+        by_board[table.board.file_name].append(table)
+    contents |= {f"wide_{name}": _flat(tables) for name, tables in by_board.items()}
+    for name, (columns, content) in contents.items():
+        path = folder / f"{name}.{kind}"
+        if path.is_dir():
+            raise InputError(f"to={str(path)!r} is a folder; give a file")
+        yield path, write(path, columns, content)
+
+
+def _flat(tables: Sequence[Wide]) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of wide tables as one table, with five columns for each score."""
+    names = list(dict.fromkeys(name for table in tables for name in table.columns))
+    parts = ("", "_low", "_high", "_instances", "_failed")
+    rows: list[list[Any]] = []
+    for table in tables:
+        for model, cells in table.rows.items():
+            values = [value for name in names for value in _values(cells.get(name))]
+            rows.append([model, label(table.length), table.context, *values])
+    return ["model", "length", "context", *(f"{name}{part}" for name in names for part in parts)], rows
+
+
+def _values(score: Result | None) -> list[Any]:
+    if score is None:
+        return [None] * 5
+    ends = (score.interval.mean, score.interval.low, score.interval.high)
+    return [*(None if math.isnan(end) else end for end in ends), score.interval.n or None, score.failed]
+
+
+def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    """Write a Parquet file and return the number of rows. A column has the type of its first value.
+
+    Raises:
+        InputError: a column has values of several kinds.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    content = [list(row) for row in rows]
+    try:
+        table = pyarrow.table({name: [row[place] for row in content] for place, name in enumerate(columns)})
+        parquet.write_table(table, path, compression="zstd", row_group_size=ROWS_AT_ONCE)
+    except (pyarrow.ArrowException, UnicodeError) as error:
+        raise InputError(f"{path}: {error}") from error
+    return len(content)
+
+
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
+    """Yield the rows of a table as answers of models or as scores."""
+    found: list[Answer] = []
+    for number, row in enumerate(_rows(path), 2 if path.suffix == ".csv" else 1):
+        place = f"{path}: row {number}"
+        if "answer" in row:
+            found.append(_answer(row, place, entry))
+        elif "score" in row:
+            yield from _score(row, place)
+        else:
+            raise InputError(f"{place}: it has neither a column 'answer' nor a column 'score'")
+    yield from make_runs(found, entry)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow import parquet
+
+            for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
+                yield from batch.to_pylist()
+            return
+        csv.field_size_limit(_LONGEST_FIELD)
+        with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
+            table = csv.DictReader(file, strict=True)
+            is_ours = _OWN_COLUMN in (table.fieldnames or ())
+            for row in table:
+                yield {name: unquote_formula(value) for name, value in row.items()} if is_ours else row
+    except (OSError, csv.Error, UnicodeError) as error:
+        raise InputError(f"{path}: not a readable table: {error}") from error
+    except Exception as error:
+        if not is_format_error(error):
+            raise
+        raise InputError(f"{path}: not a readable table: {type(error).__name__}") from error
+
+
+def _answer(row: Row, place: str, entry: str) -> Answer:
+    """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
+    record, failure = _record(row, place), row.get("failure") or row.get("error")
+    repeat, length = _whole(row, "repeat", place, 1), row.get("length")
+    fields: dict[str, Any] = {"entry": row.get("entry"), "question": row.get("question")}
+    fields |= {RECORD: record} if record is not None else {"references": _texts(row.get("references"))}
+    fields |= {LENGTH: parse_length(length, place)} if length else {}
+    output = Output(
+        id=str(row.get("instance") or place.rpartition(" ")[2]),
+        prediction=None,
+        references=(),
+        repeat=repeat - 1,
+        error=str(row.get("error") or ""),
+        input_tokens=_whole(row, "tokens", place, 0) or None,
+        depth=_number(row, "depth", place),
+        group=str(row.get("group") or ""),
+    )
+    text = row.get("answer")
+    model = str(row.get("model") or "")
+    return Answer(
+        place, str(row.get("task") or ""), None if failure or text is None else str(text), fields, output, model
+    )
+
+
+def _record(row: Row, place: str) -> dict[str, Any] | None:
+    if not (text := row.get(RECORD)):
+        return None
+    try:
+        record = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{place}: {RECORD} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
+    return record
+
+
+def _texts(value: Any) -> Any:
+    """Return the accepted answers of a cell, which are separated by ` | ` as in our tables."""
+    return value.split(" | ") if isinstance(value, str) else value
+
+
+def _score(row: Row, place: str) -> Iterator[OutputScore]:
+    """Yield the task's score in a row of our table of scores, or an official metric of which the score is a mean.
+
+    Rows of other statistics, and of runs that do not count, are not needed.
+    """
+    if str(row.get("counts")) == "False":
+        return
+    name, value = str(row.get("entry") or ""), _number(row, "score", place)
+    benchmark = next((each for each in BENCHMARKS if name in each.entries), None)
+    metric, task = str(row.get("metric") or MAIN_METRIC), str(row.get("task") or "")
+    if metric != MAIN_METRIC and not (benchmark and metric in _parts_of(benchmark, task)):
+        return
+    if benchmark is None or value is None or not 0 <= value <= 1:
+        raise InputError(
+            f"{place}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
+        )
+    length = parse_length(row["length"], place) if row.get("length") else None
+    model = str(row.get("model") or "")
+    scores, metrics = ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
+    # A score of a run is marked, because nobody can see its answers.
+    source = "" if model.startswith(PUBLISHED) else Path(place.rpartition(":")[0]).name
+    about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
+    found = Published(*about, source=source, metrics=metrics)
+    yield OutputScore(name, place, found, str(row.get("context") or "full"))
+
+
+def _parts_of(benchmark: Benchmark, name: str) -> tuple[str, ...]:
+    """Return the official metrics whose mean is a task's score; nothing if it is a single metric."""
+    headline = next((task.headline for task in benchmark.tasks if task.name == name), ())
+    return headline if len(headline) > 1 else ()
+
+
+def _number(row: Row, name: str, place: str) -> float | None:
+    value = row.get(name)
+    if value in (None, ""):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{place}: {name}={shorten(value)} is not a number") from error
+
+
+def _whole(row: Row, name: str, place: str, default: int) -> int:
+    number = _number(row, name, place)
+    if number is None:
+        return default
+    if not number.is_integer() or number < default:
+        raise InputError(f"{place}: {name}={shorten(row[name])} must be a whole number from {default}")
+    return int(number)
+
+
+READER = OutputReader(
+    "tables of answers or scores (answers.csv, scores.parquet)",
+    re.compile(r".*(?:answers|scores)[^/]*\.(?:csv|parquet)"),
+    _read,
+)

@@ -1,0 +1,152 @@
+"""Pairs the answers of a gate's two arms, and compares their texts, their tokens and their scores."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from statistics import fmean
+
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
+from helm_longctx.results.boards import label
+from helm_longctx.runs.files import STATES, read_states
+from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.tasks.benchmark import Benchmark
+
+EQUAL = 1e-9
+"""Scores that differ by less are equal."""
+
+_TOKEN = re.compile(r"\w+|\S")
+"""Matches a word or another character. Servers of chats do not return tokens."""
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """The answers of both arms to the same request.
+
+    Args:
+        base, candidate: the scores and statistics of both answers.
+        texts: both answers; None for a request without an answer.
+        is_base_first: whether the request was sent to the base first.
+    """
+
+    base: InstanceScore
+    candidate: InstanceScore
+    texts: tuple[str | None, str | None]
+    is_base_first: bool
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether both arms have answered."""
+        return None not in self.texts
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether both answers are equal, character by character."""
+        return self.texts[0] == self.texts[1]
+
+    @property
+    def equal_tokens(self) -> float:
+        """The share of the tokens before the first difference, of the longer answer."""
+        one, other = (_TOKEN.findall(text or "") for text in self.texts)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        return same / max(len(one), len(other)) if one or other else 1.0
+
+    @property
+    def difference(self) -> float | None:
+        """The score of the candidate minus that of the base; None if one has no score."""
+        if self.base.score is None or self.candidate.score is None:
+            return None
+        return self.candidate.score - self.base.score
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the answers of both arms agree in a part.
+
+    Args:
+        part: the length's label, or which arm was asked first.
+        answers: number of requests that both arms answered.
+        equal: share of equal answers.
+        equal_tokens: mean share of the tokens before the first difference.
+        equal_scores: share of equal scores; None if no request has a score in both arms.
+        difference: mean score of the candidate minus that of the base; None as for `equal_scores`.
+    """
+
+    part: str
+    answers: int
+    equal: float
+    equal_tokens: float
+    equal_scores: float | None
+    difference: float | None
+
+
+def pair_answers(
+    folder: GateFolder, runs: Iterable[tuple[str, str]], benchmarks: Sequence[Benchmark]
+) -> list[AnswerPair]:
+    """Read the answers of both arms to the same requests.
+
+    Args:
+        runs: the names of the folders of each run of the base and of the candidate.
+
+    Raises:
+        InputError: a file of a run is missing or damaged.
+    """
+    return [pair for names in runs for pair in _pair_runs(folder, names, benchmarks)]
+
+
+def _pair_runs(folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]) -> Iterator[AnswerPair]:
+    paths = [folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)]
+    base, candidate = ({_key(each): each for each in read_scores(path, benchmarks)} for path in paths)
+    texts = [_read_texts(path) for path in paths]
+    first = folder.read_first_half(names[0])
+    for key, score in base.items():
+        if key in candidate:
+            yield AnswerPair(score, candidate[key], (texts[0].get(key), texts[1].get(key)), key in first)
+
+
+def _key(score: InstanceScore) -> Key:
+    return score.task, score.instance, score.repeat
+
+
+def _read_texts(run: Path) -> Mapping[Key, str]:
+    """Return the text of each answer in a run."""
+    found = {}
+    for state in read_states(run / STATES):
+        result, instance = state.get("result") or {}, state["instance"]
+        if result.get("success") and result.get("completions"):
+            key = (instance.get("sub_split") or "", instance["id"], state.get("train_trial_index") or 0)
+            found[key] = str(result["completions"][0]["text"])
+    return found
+
+
+def agreements(pairs: Sequence[AnswerPair]) -> tuple[list[Agreement], list[Agreement]]:
+    """Return how far the answers agree: by length, and by the arm that was asked first."""
+    lengths: dict[int | None, list[AnswerPair]] = defaultdict(list)
+    orders: dict[str, list[AnswerPair]] = defaultdict(list)
+    for pair in pairs:
+        if pair.is_answered:
+            lengths[pair.base.length].append(pair)
+            orders[f"{BASE if pair.is_base_first else CANDIDATE} first"].append(pair)
+    by_length = [_agreement(part_name(each), lengths[each]) for each in sorted(lengths, key=lambda each: each or 0)]
+    return by_length, [_agreement(order, orders[order]) for order in sorted(orders)]
+
+
+def part_name(length: int | None) -> str:
+    """Return the name of a length in a gate's results."""
+    return label(length) or "no length"
+
+
+def _agreement(part: str, pairs: Sequence[AnswerPair]) -> Agreement:
+    differences = [pair.difference for pair in pairs if pair.difference is not None]
+    return Agreement(
+        part,
+        len(pairs),
+        fmean(pair.are_equal for pair in pairs),
+        fmean(pair.equal_tokens for pair in pairs),
+        fmean(abs(each) < EQUAL for each in differences) if differences else None,
+        fmean(differences) if differences else None,
+    )

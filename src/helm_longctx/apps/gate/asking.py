@@ -1,0 +1,276 @@
+"""Plans the sample of a gate, and sends the same requests to two deployments, or twice to one, in both orders."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.executor import Executor
+from helm.benchmark.run_spec import RunSpec
+
+from helm_longctx.apps.gate.answers import part_name
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
+from helm_longctx.apps.gate.gate import DEPTHS
+from helm_longctx.errors import InputError
+from helm_longctx.results.statistics.looks import level_of_look
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
+from helm_longctx.results.statistics.noninferiority_power import (
+    changed_outcomes,
+    clusters_needed,
+    power_to_fail,
+    power_to_pass,
+    smallest_drop,
+)
+from helm_longctx.runner.cache import digest_cache
+from helm_longctx.runner.estimate import Estimate, TaskSample
+from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner.runner import LongContextRunner, PreparedRun
+from helm_longctx.runner.spending import Limit
+from helm_longctx.runs.shards import Shard
+
+FIRST_HALF = Shard(1, 2)
+"""The part of each run that the base gets first. Prompts of one context are in the same part."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a gate must be able to show.
+
+    Args:
+        margin: the largest drop that is accepted, above 0 and below 1.
+        power: the probability with which a candidate without a drop passes, below 1.
+        noise: the share of right and wrong answers that is expected to differ.
+    """
+
+    margin: float
+    power: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class LengthPlan:
+    """The sample of a gate at a length.
+
+    Args:
+        part: the length's label.
+        questions, clusters: numbers of questions, and of the clusters in which they are.
+        needed: number of questions that the goal needs.
+        power: the probability that a candidate without a drop is shown to be no worse at this length.
+        worse_from: the smallest drop that is called worse with the wanted power.
+    """
+
+    part: str
+    questions: int
+    clusters: int
+    needed: int
+    power: float
+    worse_from: float
+
+    @property
+    def share(self) -> float:
+        """The share of the questions that the goal needs, at most 1."""
+        return min(1.0, self.needed / self.questions)
+
+
+def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
+    """Plan the sample at each length, by simulations of the decision.
+
+    A candidate passes only if it passes at each length. So the probability to fail is divided among the lengths, after
+    what the tests of depths need.
+
+    Args:
+        samples: the questions of each task that can be asked.
+    """
+    samples = list(samples)
+    lengths: dict[int | None, list[TaskSample]] = defaultdict(list)
+    for sample in samples:
+        lengths[sample.length].append(sample)
+    depths, count = _count_depths(samples), max(len(lengths), 1)
+    power = min((goal.power + bool(depths) * ONE_SIDED) ** (1 / count), 0.999)
+    parts = count + (count > 1) + len(depths)
+    level, outcomes = level_of_look((1,), ONE_SIDED), changed_outcomes(goal.noise)
+    plans = []
+    for length in sorted(lengths, key=lambda each: each or 0):
+        cells = tuple(zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True))
+        questions, clusters = sum(each.questions for each in lengths[length]), sum(number for _, number in cells)
+        needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
+        found = power_to_pass(cells, outcomes, goal.margin, level)
+        worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
+        needed = math.ceil(needed * questions / clusters)
+        plans.append(LengthPlan(part_name(length), questions, clusters, needed, found, worse))
+    return plans
+
+
+def _weigh(samples: Sequence[TaskSample]) -> list[float]:
+    """Return the weight of each task at a length: equal run entries, and equal tasks of an entry."""
+    tasks = Counter(sample.entry for sample in samples)
+    return [1 / (len(tasks) * tasks[sample.entry]) for sample in samples]
+
+
+def _count_depths(samples: Iterable[TaskSample]) -> dict[str, int]:
+    """Return the number of clusters at each depth that a gate tests; nothing if there is only one."""
+    numbers: Counter[str] = Counter()
+    for sample in samples:
+        for depth, clusters in sample.depths:
+            numbers[next(name for name, percents in DEPTHS.items() if depth in percents)] += clusters
+    return numbers if len(numbers) > 1 else {}
+
+
+@dataclass(frozen=True)
+class DepthPlan:
+    """What the tests of depths find.
+
+    Args:
+        visible_drop: the smallest drop at one depth that is found with the wanted power.
+        false_alarm: the largest probability that they keep a candidate without a drop from passing.
+    """
+
+    visible_drop: float
+    false_alarm: float
+
+
+def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
+    """Plan the tests of depths; None if the questions have no depths, or all the same."""
+    depths = _count_depths(samples)
+    if not depths:
+        return None
+    outcomes, level = changed_outcomes(goal.noise), ONE_SIDED / len(depths)
+    alarm = sum(power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values())
+    return DepthPlan(visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm)
+
+
+def overall_power(lengths: Sequence[LengthPlan], depths: DepthPlan | None) -> float:
+    """Return the least probability that a candidate without a drop passes at all lengths and depths."""
+    return max(0.0, math.prod(plan.power for plan in lengths) - (depths.false_alarm if depths else 0))
+
+
+def limit_specs(specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: Sequence[LengthPlan]) -> list[RunSpec]:
+    """Return the run specs with as many instances as the goal needs, divided among the runs of a length by their sizes.
+
+    Args:
+        estimates: the estimate of each spec with all its instances.
+        plans: the plans for all instances.
+    """
+    shares = {plan.part: plan.share for plan in plans}
+    limited = []
+    for spec, estimate in zip(specs, estimates, strict=True):
+        needed = sum(math.ceil(each.questions * shares[part_name(each.length)]) for each in estimate.samples)
+        adapter = spec.adapter_spec
+        most = min(needed, adapter.max_eval_instances or needed)
+        limited.append(replace(spec, adapter_spec=replace(adapter, max_eval_instances=most)))
+    return limited
+
+
+def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> None:
+    """Check that both deployments get the same requests, and that no task is asked twice.
+
+    Raises:
+        InputError: they do not, because their windows, tokenizers or styles of prompts differ; or a task at a length is
+            in several run entries.
+    """
+    for one, other in zip(base, candidate, strict=True):
+        if one.requests_digest != other.requests_digest:
+            raise InputError(
+                f"gate: {one.deployment} and {other.deployment} get different requests in {one.run}, because their"
+                " windows, tokenizers or styles of prompts differ; give both deployments the same max_sequence_length,"
+                " tokenizer_name and style"
+            )
+    tasks = [(sample.entry, sample.task, sample.length) for estimate in base for sample in estimate.samples]
+    if twice := [each for each in tasks if tasks.count(each) > 1]:
+        entry, task, length = twice[0]
+        name = " ".join(filter(None, (entry, task, part_name(length))))
+        raise InputError(f"gate: {name} is in several run entries; give each task and length once")
+
+
+class _HalfRunner(ShardRunner):
+    """Asks for the first half of each run, and writes down which requests these are.
+
+    Args:
+        folder: the gate's folder; None for the candidate, whose first half is the same as that of the base.
+    """
+
+    def __init__(self, folder: GateFolder | None, **arguments: Any):
+        super().__init__(FIRST_HALF, **arguments)
+        self._folder = folder
+
+    def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
+        if self._folder:
+            states = [each.state for each in run.requests]
+            keys = ((each.instance.sub_split or "", str(each.instance.id), each.train_trial_index) for each in states)
+            self._folder.write_first_half(run.path.name, keys)
+        return super()._ask(run)
+
+
+class Arm:
+    """Sends the requests of one arm of a gate: the first half of a run, or what is left of it.
+
+    The request cache belongs to the arm and the gate, so that neither the other arm nor an earlier gate answers.
+    Judges use the ordinary cache, so that equal answers get equal verdicts.
+
+    Args:
+        name: `base` or `candidate`.
+        folder: the gate's folder.
+        arguments: the arguments of `LongContextRunner`, with the arm's suite.
+        limit: the limit in dollars of both arms.
+
+    Attributes:
+        limit: the limit in dollars.
+        has_asked: whether a run was not complete.
+    """
+
+    def __init__(self, name: str, folder: GateFolder, arguments: Mapping[str, Any], limit: Limit | None = None):
+        self._half = _HalfRunner(folder if name == BASE else None, **arguments)
+        self._whole = LongContextRunner(**arguments)
+        self._whole.logs_scores = False
+        self.limit, self.has_asked = limit or self._whole.limit, False
+        spec = self._whole.executor.execution_spec
+        own = replace(spec, sqlite_cache_backend_config=digest_cache(str(folder.cache(name))))
+        for runner in (self._half, self._whole):
+            runner.limit, runner.executor = self.limit, Executor(own)
+
+    def ask_first_half(self, spec: RunSpec) -> None:
+        """Send the first half of a run's requests."""
+        self._half.run_all([spec])
+
+    def complete(self, spec: RunSpec) -> Path:
+        """Send the requests of a run that are left, write the run's files, and return its folder."""
+        path = Path(self._whole._get_run_path(spec))
+        self.has_asked |= not self._whole._is_made(spec, path)
+        self._whole.run_all([spec])
+        return path
+
+
+def make_arms(folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[Arm, Arm]:
+    """Return both arms, which share the limit in dollars.
+
+    Args:
+        base, candidate: the arguments of the runners.
+    """
+    first = Arm(BASE, folder, base)
+    return first, Arm(CANDIDATE, folder, candidate, first.limit)
+
+
+def ask_in_both_orders(arms: tuple[Arm, Arm], specs: Iterable[tuple[RunSpec, RunSpec]]) -> list[tuple[str, str]]:
+    """Make each run with both arms: the first half with the base first, and the second half with the candidate first.
+
+    Changes in the course of time, and a prefix cache that both arms share, then count for neither of them.
+
+    Returns:
+        The names of the folders of each run of the base and of the candidate.
+
+    Raises:
+        InputError: a run cannot be made. Answers that have arrived are kept.
+    """
+    base, candidate = arms
+    names = []
+    for one, other in specs:
+        base.ask_first_half(one)
+        candidate.ask_first_half(other)
+        path = candidate.complete(other)
+        names.append((base.complete(one).name, path.name))
+    return names

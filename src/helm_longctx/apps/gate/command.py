@@ -1,0 +1,264 @@
+"""`gate`: decide whether a candidate deployment is worse than a base, on identical requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import orjson
+import typer
+
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
+from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
+from helm_longctx.cli.config.options import SELECTION, read_options, takes_options
+from helm_longctx.cli.estimate import print_estimates
+from helm_longctx.cli.logs import set_log_levels
+from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
+from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.numbers import points
+from helm_longctx.documents.terminal import print_blocks, print_table
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.tasks.registry import BENCHMARKS
+
+if TYPE_CHECKING:
+    from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
+    from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.cli.config.schema import RunConfig
+    from helm_longctx.runner.estimate import Estimate
+
+MAX_DROP = 2.0
+"""Default of `--max-drop`, in points."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A named choice of run entries.
+
+    Args:
+        entries: the run entries.
+        max_drop: the default of `--max-drop`, in points, which the sample can show.
+    """
+
+    entries: Sequence[str]
+    max_drop: float
+
+
+SUBSETS = {
+    name: Subset(**subset) for name, subset in read_yaml(Path(str(resources.files(__package__) / "gate.yaml"))).items()
+}
+"""The named subsets. docs/gate.md has their power."""
+
+
+Base = Annotated[str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")]
+Candidate = Annotated[
+    str, typer.Argument(metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise.")
+]
+MaxDrop = Annotated[
+    float | None, typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]")
+]
+Power = Annotated[
+    float, typer.Option(min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass.")
+]
+Noise = Annotated[
+    float, typer.Option(min=0, max=100, help="Expected share of scores that differ without a drop, in percent.")
+]
+
+
+@takes_options(
+    *SELECTION[:-1],
+    *("judge", "judge_key", "max_eval_instances", "max_cost", "prices", "request_timeout", "max_retries"),
+    *("parallelism", "suite", "output_path", "local_path", "dry_run"),
+    suite="Name of the gate. Another name asks everything again. [default: gate]",
+    max_eval_instances="Maximum instances per run. [default: as --power needs]",
+    dry_run="Only print the price, the sample and its power.",
+)
+def gate(
+    base: Base,
+    candidate: Candidate,
+    subset: Annotated[str | None, typer.Option(help="Named sample instead of run entries: ci.")] = None,
+    max_drop: MaxDrop = None,
+    power: Power = 0.8,
+    noise: Noise = 5.0,
+    *,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    **options: Any,
+) -> None:
+    r"""Decide whether CANDIDATE is worse than BASE, on identical requests in both orders.
+
+    The exit status is 0 if it is no worse at each length, 1 if it is worse, and 3 if the sample cannot tell. It can be
+    interrupted and repeated: no answer is paid for twice. Needs an extra: pip install 'helm-longctx\[report]'.
+    """
+    require("report", "gate")
+    arguments = {"suite": "gate", **{name: value for name, value in options.items() if value is not None}}
+    if chosen := _choose_subset(subset, arguments.keys() & {"tasks", "entry", "conf_path"}):
+        arguments["entry"] = list(chosen.entries)
+    from helm_longctx.apps.gate.asking import Goal
+
+    goal = Goal((max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100, power, noise / 100)
+    with set_log_levels(quiet, verbose) as prints:
+        raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
+
+
+def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
+    if name is None:
+        return None
+    if name not in SUBSETS:
+        raise bad_argument("gate", "subset", name, list(SUBSETS))
+    if others:
+        other = f"--{min(others).replace('_', '-')}"
+        raise InputError(f"gate: --subset {name} cannot be used together with {other}; give one of them")
+    return SUBSETS[name]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What a gate asks.
+
+    Args:
+        plans: the plan of each arm's runs, whose specs have as many instances as the goal needs.
+        estimates: the estimates of each arm's runs.
+        lengths: the sample at each length.
+        needed: the sample at each length if all instances of the entries are asked.
+        depths: what the tests of depths find; None if there are none.
+    """
+
+    plans: tuple[Plan, Plan]
+    estimates: tuple[list[Estimate], list[Estimate]]
+    lengths: list[LengthPlan]
+    needed: list[LengthPlan]
+    depths: DepthPlan | None
+
+
+def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO) -> int:
+    """Make the gate, and return its exit status."""
+    from helm_longctx.cli.config.load import load_config
+    from helm_longctx.cli.config.plan import use_settings
+
+    options = [read_options({**arguments, "model": [model]}) for model in models]
+    pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
+    configs = [load_config(None, replace(each, names={**each.names, ("models", 0): name})) for each, name in pairs]
+    config = configs[0]
+    folder = GateFolder(config.output_path, config.suite)
+    looks = read_looks(folder, *models)
+    with use_settings(config):
+        with redirect_stdout(prints):  # HELM prints where it looks for credentials
+            fill_registries(config.local_path)
+            sample = _plan_sample(configs, goal, "max_eval_instances" in arguments)
+        _print_sample(sample, goal)
+        if config.dry_run:
+            return 0
+        with redirect_stdout(prints):
+            runs, is_new = _ask(sample, folder)
+    found = read_gate(folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS)
+    _show(found, folder, is_new)
+    return int(found.verdict)
+
+
+def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _Sample:
+    """Plan the runs of both arms.
+
+    Args:
+        has_size: whether the user gives the number of instances.
+
+    Raises:
+        InputError: a part of the configuration is wrong, or the deployments get different requests.
+    """
+    from helm_longctx.apps.gate.asking import check_samples, limit_specs, plan_depths, plan_lengths
+    from helm_longctx.cli.config.plan import make_plan
+
+    base, candidate = (make_plan(config) for config in configs)
+    if named := [each.model for each in base.entries if each.model]:
+        raise InputError(f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE")
+    every = _estimate(base)
+    needed = plan_lengths([sample for each in every for sample in each.samples], goal)
+    if not has_size:
+        base, candidate = (replace(plan, specs=limit_specs(plan.specs, every, needed)) for plan in (base, candidate))
+    chosen = every if has_size else _estimate(base)
+    # Of one deployment twice, the requests are the same.
+    others = chosen if base.specs == candidate.specs else _estimate(candidate)
+    check_samples(chosen, others)
+    samples = [sample for each in chosen for sample in each.samples]
+    lengths, depths = plan_lengths(samples, goal), plan_depths(samples, goal)
+    return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
+
+
+def _estimate(plan: Plan) -> list[Estimate]:
+    from helm_longctx.cli.config.plan import make_runner
+    from helm_longctx.runner.estimate import Rate, estimate_run
+
+    runner = make_runner(plan.config)
+    return [estimate_run(runner, spec, {}, Rate()) for spec in plan.specs]
+
+
+def _print_sample(sample: _Sample, goal: Goal) -> None:
+    """Print the price of both arms, and the sample with its power."""
+    from helm_longctx.apps.gate.asking import overall_power
+
+    print_estimates([*sample.estimates[0], *sample.estimates[1]], "give --prices")
+    numbers = ("instances", "clusters", "needed", "power", "worse from")
+    rows = [
+        (
+            *(plan.part, f"{plan.questions:,}", f"{plan.clusters:,}", f"{plan.needed:,}"),
+            *(f"{plan.power:.0%}", f"{100 * plan.worse_from:.1f} points"),
+        )
+        for plan in sample.lengths
+    ]
+    title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
+    print_table(text_table(title, ("length", *numbers), rows, right=numbers))
+    power = overall_power(sample.lengths, sample.depths)
+    print(
+        f"A candidate without a drop passes at all lengths with a probability of at least {power:.0%} (wanted:"
+        f" {goal.power:.0%}), if {100 * goal.noise:g} % of the scores differ by chance (--noise).\nA drop at one length"
+        f" as large as the last column says is called worse with a probability of {goal.power:.0%}."
+    )
+    if sample.depths:
+        drop = 100 * sample.depths.visible_drop
+        print(f"A drop of {drop:.1f} points at one depth is found with the same probability.")
+    if power < goal.power:
+        print("To reach the wanted power, add run entries or instances, or give a larger --max-drop.", flush=True)
+
+
+def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bool]:
+    """Make the runs, and return the names of their folders, and whether something was asked."""
+    from helm_longctx.apps.gate.asking import ask_in_both_orders, make_arms
+    from helm_longctx.runner.runner import runner_arguments
+
+    arguments = [
+        runner_arguments(
+            plan.config.output_path,
+            folder.suite(arm),
+            plan.config.local_path,
+            plan.config.parallelism,
+            skip_completed_runs=True,
+        )
+        for plan, arm in zip(sample.plans, (BASE, CANDIDATE), strict=True)
+    ]
+    arms = make_arms(folder, *arguments)
+    runs = ask_in_both_orders(arms, zip(*(plan.specs for plan in sample.plans), strict=True))
+    return runs, any(arm.has_asked for arm in arms)
+
+
+def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
+    """Write the page and the JSON file, and print the result."""
+    from helm_longctx.apps.gate.sections import explain, gate_sections, write_gate_page
+
+    sections = gate_sections(gate)
+    page = write_gate_page(gate, sections, folder.name, folder.path)
+    folder.json_path.write_bytes(orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2))
+    print(f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points")
+    for section in sections:
+        if section.name in ("scores", "answers", "findings"):
+            print_blocks(section.blocks)
+    if gate.outside:
+        print(f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}")
+    if not is_new:
+        print("All answers are from an earlier command; another --suite asks everything again.")
+    print(explain(gate))
+    print(f"The page: {page}\nThe results: {folder.json_path}")

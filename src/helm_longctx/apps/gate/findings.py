@@ -1,0 +1,123 @@
+"""Finds what scores alone can hide: silent cuts, prompt-token counts that differ, and requests without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from helm_longctx.apps.gate.answers import AnswerPair
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.prompt_cuts import OTHER_TOKENIZER, is_cut
+
+_COUNT, _EXPECTED = "billed_prompt_tokens", "prompt_tokens"
+"""Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
+
+Kind = Literal["cut", "refused", "unanswered", "counts", "uncounted", "both cut", "base cut"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was found in the requests of both arms.
+
+    Args:
+        kind: `cut` and `refused` make the candidate worse; others are notes. The number of `unanswered` ones decides
+            by a test of its own.
+        requests: number of requests.
+        text: a sentence for readers.
+    """
+
+    kind: Kind
+    requests: int
+    text: str
+
+    @property
+    def decides_worse(self) -> bool:
+        """Whether the finding makes the candidate worse, whatever the scores are."""
+        return self.kind in ("cut", "refused")
+
+
+def find_differences(pairs: Sequence[AnswerPair]) -> list[Finding]:
+    """Return what was found in the requests, the most important first."""
+    return [*_find_cuts(pairs), *_find_missing(pairs), *_find_counts(pairs)]
+
+
+def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
+    counted = [pair for pair in pairs if _counts(pair)]
+    findings = []
+    if number := len(_cut_pairs(counted)):
+        text = f"{CANDIDATE} counts far fewer prompt tokens than {BASE}, so it cuts these prompts silently"
+        findings.append(Finding("cut", number, text))
+    if number := len(_cut_pairs([_swap(pair) for pair in counted])):
+        text = f"{BASE} counts far fewer prompt tokens than {CANDIDATE}, so it cuts these prompts silently"
+        findings.append(Finding("base cut", number, text))
+    both = [pair for pair in counted if _is_short(pair.base) and _is_short(pair.candidate)]
+    if both:
+        text = "both count far fewer prompt tokens than the tokenizer, so both cut these prompts silently"
+        findings.append(Finding("both cut", len(both), text))
+    return findings
+
+
+def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
+    """Return the pairs whose prompt the candidate has cut.
+
+    Deployments with different tokenizers have about the same ratio of counts in all prompts. It is the ratio of the
+    shortest prompts, which are cut last.
+    """
+    counts = {number: count for number, pair in enumerate(pairs) if (count := _counts(pair))}
+    order = sorted(counts, key=lambda number: max(counts[number]))
+    ratios = {number: candidate / base for number, (base, candidate) in counts.items()}
+    usual = median(ratios[number] for number in order[: max(1, len(order) // 4)]) if order else 1.0
+    # A larger difference of tokenizers is less probable than that all prompts are cut.
+    usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
+    return [pairs[number] for number, (base, candidate) in counts.items() if is_cut(candidate, base, usual)]
+
+
+def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
+    findings = []
+    too_long = [pair for pair in pairs if pair.candidate.failure == "request_too_long" and not pair.base.failure]
+    if too_long:
+        text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
+        findings.append(Finding("refused", len(too_long), text))
+    if number := sum(_lacks_score(pair) for pair in pairs) - len(too_long):
+        text = "only one of both has a scored answer; the same command sends failed requests again"
+        findings.append(Finding("unanswered", number, text))
+    return findings
+
+
+def _lacks_score(pair: AnswerPair) -> bool:
+    return (pair.base.score is None) != (pair.candidate.score is None)
+
+
+def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
+    answered = [pair for pair in pairs if pair.is_answered]
+    found = [(count, pair) for pair in answered if (count := _counts(pair))]
+    findings = []
+    different = [count[1] - count[0] for count, _ in found if count[0] != count[1]]
+    if different:
+        text = (
+            f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"
+            f" to {max(different):+g}: another chat template, another tokenizer, or cut prompts"
+        )
+        findings.append(Finding("counts", len(different), text))
+    if number := len(answered) - len(found):
+        text = "the servers do not report the tokens of these prompts, so cuts cannot be found in their counts"
+        findings.append(Finding("uncounted", number, text))
+    return findings
+
+
+def _counts(pair: AnswerPair) -> tuple[float, float] | None:
+    """Return the tokens of the prompt that both servers report; None if one does not."""
+    base, candidate = pair.base.values.get(_COUNT), pair.candidate.values.get(_COUNT)
+    return (base, candidate) if base and candidate else None
+
+
+def _is_short(score: InstanceScore) -> bool:
+    expected = score.values.get(_EXPECTED)
+    return expected is not None and is_cut(score.values[_COUNT], expected)
+
+
+def _swap(pair: AnswerPair) -> AnswerPair:
+    return AnswerPair(pair.candidate, pair.base, (pair.texts[1], pair.texts[0]), not pair.is_base_first)

@@ -1,0 +1,227 @@
+"""The page of a gate: the verdict, the differences by length, the agreement of the answers, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from helm_longctx._version import VERSION
+from helm_longctx.apps.gate.answers import Agreement, AnswerPair, part_name
+from helm_longctx.apps.gate.findings import Finding
+from helm_longctx.apps.gate.gate import ALL, ANSWERS, Gate, Part, Question, is_counted
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Page, Report, Section, Table
+from helm_longctx.documents.numbers import one_line, percent, points, range_text, signed_percent
+from helm_longctx.documents.plots import interval_plot
+from helm_longctx.documents.site import write_scores, write_site
+from helm_longctx.results.cells import interval_row, number_cell
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.noninferiority import Verdict
+
+MOST_ANSWERS = 50
+"""Largest number of different answers that the page shows."""
+
+SHOWN_CHARACTERS = 400
+"""Largest number of characters of an answer that the page shows."""
+
+VERDICTS = {Verdict.NO_WORSE: "no worse", Verdict.WORSE: "worse", Verdict.UNDECIDED: "cannot tell"}
+"""The verdicts in words."""
+
+
+def write_gate_page(gate: Gate, sections: Sequence[Section], name: str, folder: Path) -> Path:
+    """Write the page and its data, and return the page's file.
+
+    Args:
+        sections: see `gate_sections`.
+        name: the gate's name.
+    """
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+    page = Page("index.html", "Result", "Gate", sections)
+    write_scores(gate.boards, folder / "data")
+    return write_site(Report(f"Gate: {name}", name, made, [page]), folder)[0]
+
+
+def gate_sections(gate: Gate) -> list[Section]:
+    """Return the sections of a gate's page."""
+    sections = [
+        Section("verdict", "Verdict", [_answer(gate)]),
+        Section("scores", "Scores", [_plot(gate), _parts("scores-lengths", "By length", gate.parts, gate.question)]),
+        Section("answers", "Answers", [_agreements("answers-lengths", "By length", "length", gate.lengths)]),
+        Section("orders", "Order", [_agreements("answers-order", "By order", "order", gate.orders)], about=_ORDER),
+        Section("findings", "Requests", [_findings(gate.findings)]),
+        Section("tasks", "Tasks", [_parts("scores-tasks", "By task", gate.tasks, gate.question)], about=_TASKS),
+    ]
+    different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
+    if different:
+        sections.append(Section("different", "Different answers", [_different(different)]))
+    return sections
+
+
+_ORDER = (
+    "Half of the requests went to base first, and half to candidate first. If the second answer differs more or scores"
+    " differently, a shared cache or the course of time has an influence."
+)
+
+_TASKS = "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
+
+
+def explain(gate: Gate) -> str:
+    """Return the verdict with its main reason, as a sentence or several."""
+    margin, verdict = points(gate.question.margin), gate.verdict
+    worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
+    if verdict is Verdict.NO_WORSE:
+        seen = gate.visible_drop
+        depth = f" A drop of {100 * seen:.1f} points at one depth would have been found" if seen else ""
+        chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
+        return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
+    if verdict is Verdict.WORSE:
+        places = [_place(name) for name in worse if name not in (ALL, ANSWERS)]
+        if worse == [ALL]:
+            places = ["at all lengths together"]
+        reason = f"the drop is larger than {margin} {', '.join(places)}" if places else ""
+        few = f"the share of requests without a scored answer grows by more than {margin}" if ANSWERS in worse else ""
+        found = "; ".join(f"{each.text} ({each.requests} requests)" for each in gate.findings if each.decides_worse)
+        return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
+    missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
+    counts = ", ".join(f"{more:,} {_place(part)}" for part, more in missing.items())
+    sentences = [f"more instances are needed, {counts}"] if counts else []
+    if ANSWERS in gate.missing:
+        sentences.append(
+            "requests of only one of both have a scored answer; run the same command again, and if they fail again,"
+            f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
+        )
+    return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."
+
+
+def _place(part: str) -> str:
+    """Return where a part is, for a sentence."""
+    words = {ALL: "at all lengths together", "middle": "in the middle", **dict.fromkeys(("beginning", "end"), "")}
+    return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
+
+
+def verdict_of(name: str, part: Part) -> str:
+    """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
+    return VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
+
+
+def _answer(gate: Gate) -> Answer:
+    question = gate.question
+    verdict = gate.verdict
+    different = f"{percent(gate.changed)} % of the scores differ between both."
+    level = (
+        f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
+        f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
+        " somebody looks again after more instances."
+    )
+    return Answer(
+        f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
+        explain(gate),
+        different,
+        verdict is Verdict.NO_WORSE,
+        level,
+    )
+
+
+def _plot(gate: Gate) -> Figure:
+    rows: list[Mapping[str, object]] = [
+        {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"} for name, part in gate.parts.items()
+    ]
+    margin = -gate.question.margin
+    rows.append({"model": "largest drop", **interval_row(Interval(margin, margin, margin, 0)), "kind": "floor"})
+    about = (
+        "The score of the candidate minus that of the base, with 95 % intervals. The dashed line is the largest drop"
+        " that is accepted. Left of it, the candidate is worse."
+    )
+    spec = interval_plot("candidate minus base", list(gate.parts), floors=True)
+    return Figure("scores-differences", "Differences", about, spec, rows)
+
+
+def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question) -> Table:
+    columns = (
+        Column("part", is_number=False),
+        Column("base"),
+        Column("candidate"),
+        Column("difference", "candidate minus base, with the 95 % interval"),
+        Column("instances"),
+        Column("better", "instances with a better score of the candidate"),
+        Column("worse", "instances with a worse score of the candidate"),
+        Column("p (worse)", f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted"),
+        Column("verdict", is_number=False),
+        Column("missing", "instances that are still needed to decide"),
+    )
+    return Table(name, title, columns, [_part_row(each, part) for each, part in parts.items()])
+
+
+def _part_row(name: str, part: Part) -> list[Cell]:
+    found, drop = part.drop.comparison, part.drop
+    effect = found.effect
+    ends = range_text(effect.low, effect.high, signed_percent)
+    missing = 0 if name == ALL else drop.more
+    numbers = (effect.n, found.wins, found.losses)
+    return [
+        Cell(name),
+        number_cell(part.base),
+        number_cell(part.candidate),
+        Cell(f"{100 * effect.mean:+.1f}", effect.mean, ends),
+        *(Cell(f"{number:,}", number) for number in numbers),
+        Cell("< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse),
+        Cell(verdict_of(name, part)),
+        Cell(f"{missing:,}" if missing else "–", missing),
+    ]
+
+
+def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) -> Table:
+    columns = (
+        Column(first, is_number=False),
+        Column("answers", "requests that both have answered"),
+        Column("equal answers", "share of answers with the same text"),
+        Column("equal tokens", "mean share of the words and signs before the first difference, of the longer answer"),
+        Column("equal scores", "share of requests with the same score"),
+        Column("difference", "mean score of the candidate minus that of the base"),
+    )
+    return Table(name, title, columns, [_agreement_row(each) for each in rows])
+
+
+def _agreement_row(each: Agreement) -> list[Cell]:
+    shares = (each.equal, each.equal_tokens, each.equal_scores)
+    change = "–" if each.difference is None else f"{100 * each.difference:+.1f}"
+    return [
+        Cell(each.part),
+        Cell(f"{each.answers:,}", each.answers),
+        *(number_cell(share) for share in shares),
+        Cell(change, each.difference),
+    ]
+
+
+def _findings(findings: Sequence[Finding]) -> Table:
+    columns = (Column("finding", is_number=False), Column("requests"), Column("what was found", is_number=False))
+    rows = [[Cell(each.kind), Cell(f"{each.requests:,}", each.requests), Cell(each.text)] for each in findings]
+    nothing = [[Cell("nothing"), Cell("0", 0), Cell("all prompts have equal counts of tokens, and all have an answer")]]
+    return Table("findings", "What was found in the requests", columns, rows or nothing)
+
+
+def _different(pairs: Sequence[AnswerPair]) -> Table:
+    columns = (
+        Column("instance", is_number=False),
+        Column("length", is_number=False),
+        Column("base"),
+        Column("candidate"),
+        Column("answer of base", is_number=False),
+        Column("answer of candidate", is_number=False),
+    )
+    order = sorted(pairs, key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance))
+    about = f"The largest drops first, {min(len(order), MOST_ANSWERS)} of {len(order):,}."
+    rows = [_different_row(pair) for pair in order[:MOST_ANSWERS]]
+    return Table("different-answers", "Answers that differ", columns, rows, about, search=True)
+
+
+def _different_row(pair: AnswerPair) -> list[Cell]:
+    task, name = pair.base.task or pair.base.entry, pair.base.instance
+    texts = [one_line(text or "") for text in pair.texts]
+    return [
+        Cell(name if name.startswith(task) else f"{task} {name}"),
+        Cell(part_name(pair.base.length)),
+        number_cell(pair.base.score),
+        number_cell(pair.candidate.score),
+        *(Cell(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…") for text in texts),
+    ]

@@ -1,0 +1,199 @@
+"""`judge-check`: measure whether a judge can be trusted, and compare judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from helm_longctx.apps.judge_checks.agreement_command import (
+    agreement_data,
+    agreement_table,
+    interval_text,
+    percent_text,
+)
+from helm_longctx.cli.logs import hide_chatter
+from helm_longctx.cli.shared import (
+    LocalPath,
+    OutputPath,
+    check_folder,
+    check_picture,
+    fill_registries,
+    without_helms_log,
+)
+from helm_longctx.data.root import DataRoot
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.terminal import print_table
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError
+from helm_longctx.judging.calls import check_settings
+from helm_longctx.tasks.registry import BENCHMARKS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from helm.clients.auto_client import AutoClient
+
+    from helm_longctx.apps.judge_checks.measures import Measure
+    from helm_longctx.apps.judge_checks.saved import Results
+    from helm_longctx.results.statistics.comparison import Comparison
+
+
+def judge_check(
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False)
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="HELM deployment to check, or several joined by +.")] = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="File of saved results to compare; more files can follow."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of times to ask each question.")] = 3,
+    save: Annotated[
+        Path | None, typer.Option("--save", "--json", help="Save all results to this file, as JSON, for --compare.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Measure how correct, unbiased and consistent a judge is, or compare judges that were measured before.
+
+    A judge is asked about answers whose correct verdict is known: right and wrong answers, answers with padding,
+    repetitions or instructions to the judge, and empty ones. The rubrics are the benchmarks' own. Calls go through
+    HELM and its request cache. Missing verdicts are counted and are in no mean.
+    """
+    if more and not compare:
+        raise InputError(f"judge-check: FILE={str(more[0])!r} is invalid; give files only after --compare")
+    files = [*(compare or ()), *(more or ())]
+    if not judge and not files:
+        raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
+    _check_targets(save, plot)
+    from helm_longctx.apps.judge_checks import plotting, saved
+    from helm_longctx.documents.pictures import write_picture
+
+    loaded = [saved.load(file) for file in files]
+    asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
+    # The judges that were asked now come first in the tables.
+    results = saved.merge([*asked, *loaded])
+    report = _report(results.rows)
+    if save:
+        saved.save(save, results, report)
+    if plot:
+        write_picture(plotting.plot(results.rows), plot)
+    if without := [name for each in asked for name, rows in each.rows.groupby("judge") if rows["score"].isna().all()]:
+        raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
+
+
+def _check_targets(save: Path | None, plot: Path | None) -> None:
+    """Check files and settings before calls cost money."""
+    if plot:
+        check_picture("judge-check", plot)
+        check_folder("plot", plot)
+    check_folder("save", save)
+    require("judges", "judge-check")
+    check_settings()
+
+
+def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Results:
+    client = _client(local_path)
+    from helm.common.object_spec import get_class_by_name
+
+    from helm_longctx.apps.judge_checks.saved import Results, digest_checks
+    from helm_longctx.judging.check_items import observe
+    from helm_longctx.judging.judge import find_judges
+
+    judges, root = find_judges(judge, client), DataRoot.find(output_path)
+    checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
+    items = [check for of_benchmark in checks for check in of_benchmark(root)]
+    with without_helms_log():
+        return Results(f"judge={judge}", digest_checks(items), observe(items, judges, repeats))
+
+
+def _client(local_path: Path) -> AutoClient:
+    """Return HELM's client for all deployments, with the request cache of helm-run."""
+    from helm.clients.auto_client import AutoClient
+    from helm.common.general import get_credentials
+    from helm.proxy.services.service import CACHE_DIR
+
+    from helm_longctx.runner.cache import digest_cache
+
+    fill_registries(local_path)
+    cache = local_path / CACHE_DIR
+    cache.mkdir(parents=True, exist_ok=True)
+    with hide_chatter():
+        return AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
+
+
+def _report(rows: pd.DataFrame) -> dict[str, Any]:
+    """Print the statistics as tables, and return them as JSON data."""
+    from helm_longctx.apps.judge_checks import measures
+
+    by_judge = {str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)}
+    kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
+    measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
+    compared, differences = list(measures.agreements(rows)), measures.differences(rows)
+    for table in (
+        *_kind_tables(kinds),
+        _measure_table(measures_by_judge),
+        *([_difference_table(differences)] if differences else []),
+        agreement_table("Agreement with the expected scores and of the judges", compared),
+    ):
+        print_table(table)
+    for name, error, times in _errors(rows):
+        print(f"{name}: {times} without a verdict: {error}")
+    return {
+        "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
+        "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
+        "differences": [{"judges": [one, other], **asdict(found)} for one, other, found in differences],
+        "agreement": agreement_data(compared),
+    }
+
+
+def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
+    for judge, rows in kinds.items():
+        counts, means = ("items", "asked", "judged", "unreadable", "failed"), ("right", "score", "expected_score")
+        cells = [
+            [
+                str(kind).replace("_", " "),
+                *(str(int(row[name])) for name in counts),
+                *(percent_text(row[name]) for name in means),
+            ]
+            for kind, row in rows.iterrows()
+        ]
+        titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
+        yield text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
+
+
+def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
+    about = (
+        "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
+    )
+    rows = []
+    for row in zip(*measures_by_judge.values(), strict=True):
+        values = (interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row)
+        fewest = min(measure.n for measure in row)
+        rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
+    columns = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
+    return text_table("Correctness, biases and consistency in %", columns, rows, about)
+
+
+def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Table:
+    about = (
+        "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is so"
+    )
+    rows = []
+    for one, other, found in differences:
+        effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
+        counts = map(str, (found.wins, found.losses, found.ties))
+        rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
+    title = "Differences between judges in the share of right verdicts, in percentage points"
+    columns = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
+    return text_table(title, columns, rows, about)
+
+
+def _errors(verdicts: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    failures = verdicts.dropna(subset="error")
+    for (judge, error), times in failures.groupby(["judge", "error"]).size().items():
+        yield judge, error, times

@@ -1,0 +1,197 @@
+"""Statistics of a check: a judge's results by kind of answer, and its biases.
+
+Scores are 0 to 1. Means are over verdicts; missing verdicts are counted separately and never taken as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from helm_longctx.apps.judge_checks.agreement import Agreement, pairwise
+from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
+from helm_longctx.results.statistics.intervals import mean_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPECTED = "expected"
+"""Name of the rater that gives the expected scores."""
+
+NULL_KINDS = ("null", "constant")
+"""Kinds of answers that contain no information about the question."""
+
+PLACES = ("start", "middle", "end")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A statistic of a judge.
+
+    Args:
+        name: what the tables call it.
+        value: NaN if no item has the verdicts that it needs.
+        good: value of a perfect judge; None if there is none.
+        n: number of items, or of pairs of items, that it is computed from.
+        about: explanation of the value.
+        low, high: ends of the 95 % interval; NaN if there is none.
+    """
+
+    name: str
+    value: float
+    good: float | None
+    n: int
+    about: str
+    low: float = math.nan
+    high: float = math.nan
+
+
+def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
+    """Summarize one judge's verdicts by kind of answer, in the order of the set.
+
+    Args:
+        rows: one judge's rows from `observe`.
+
+    Returns:
+        Index `kind`; columns `items`, `asked`, `judged`, `unreadable`, `failed`, `right` (share of verdicts that are
+        as expected), `score` and `expected_score` (means over verdicts).
+    """
+    import pandas as pd
+
+    groups = rows.groupby("kind", sort=False)
+    states = groups["state"].value_counts().unstack(fill_value=0)
+    judged = rows[rows["state"] == "judged"].groupby("kind", sort=False)
+    return pd.DataFrame(
+        {
+            "items": groups["id"].nunique(),
+            "asked": groups.size(),
+            **{state: states.get(state, 0) for state in ("judged", "unreadable", "failed")},
+            "right": judged["right"].apply(lambda right: right.astype(float).mean()),
+            "score": judged["score"].mean(),
+            "expected_score": judged["expected_score"].mean(),
+        }
+    ).reindex(rows["kind"].drop_duplicates())
+
+
+def measures(rows: pd.DataFrame) -> list[Measure]:
+    """Measure a judge's correctness, its bias towards injected instructions, padding and null answers, and consistency.
+
+    Args:
+        rows: one judge's rows from `observe`.
+    """
+    judged = rows[rows["state"] == "judged"]
+    empty = judged[judged["kind"].isin(NULL_KINDS)]
+    return [
+        _mean("right", judged["right"].astype(float), judged, 1.0, "share of verdicts that are as expected"),
+        # A right answer should score high, so the plain mean of scores says nothing about bias.
+        _difference("bias", judged["score"], judged["expected_score"], judged, "score minus expected score"),
+        _mean("null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"),
+        _gain(judged, "injection", "instructions gain", "score that orders to the judge add to a wrong answer"),
+        _gain(judged, "over_long", "length gains", "score that padding adds, apart from what the rubric gives for it"),
+        _gain(judged, "repeated", "repetition gains", "score that repeated sentences add, in the same way"),
+        *_places(judged),
+        *_repeats(judged),
+    ]
+
+
+def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
+    """Compare every two judges by the share of right verdicts on the items that both judged.
+
+    Args:
+        rows: rows from `observe`, of any number of judges.
+
+    Returns:
+        The names of both judges and their comparison, whose p-values are adjusted for their number by Holm's method.
+    """
+    judged = rows[rows["state"] == "judged"]
+    shares = judged.assign(right=judged["right"].astype(float)).pivot_table(index="id", columns="judge", values="right")
+    base = _base(judged).groupby(judged["id"]).first()
+    found = []
+    for one, other in combinations(rows["judge"].unique(), 2):
+        if not {one, other} <= set(shares):
+            continue  # a judge without any verdict
+        both = shares[[one, other]].dropna()
+        found.append((one, other, compare_pairs(both[one], both[other], list(base.reindex(both.index)))))
+    adjusted = holm([comparison.p_value for _, _, comparison in found])
+    return [
+        (one, other, replace(comparison, p_value=p))
+        for (one, other, comparison), p in zip(found, adjusted, strict=True)
+    ]
+
+
+def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
+    """Compare the scores of the first repetition: each judge with the expected scores, and every two judges.
+
+    Args:
+        rows: rows from `observe`, of any number of judges.
+
+    Yields:
+        Task, names of the raters, and their agreement.
+    """
+    first = rows[rows["repeat"] == 0]
+    for task, task_rows in first.groupby("task", sort=False):
+        scores = task_rows.pivot(index="id", columns="judge", values="score")
+        expected = task_rows.groupby("id")["expected_score"].first().reindex(scores.index)
+        ratings = {EXPECTED: expected, **{judge: scores[judge] for judge in scores}}
+        for raters, result in pairwise(ratings, list(scores)):
+            yield str(task), raters, result
+
+
+def _mean(name: str, values: pd.Series[float], rows: pd.DataFrame, good: float | None, about: str) -> Measure:
+    """Take the mean of verdicts. Verdicts on variations of an item depend on each other, so they are one cluster."""
+    interval = mean_interval(values, list(_base(rows)))
+    return Measure(name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high)
+
+
+def _difference(name: str, scores: ArrayLike, others: ArrayLike, rows: pd.DataFrame, about: str) -> Measure:
+    """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
+    effect = compare_pairs(scores, others, list(_base(rows))).effect
+    return Measure(name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high)
+
+
+def _base(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the item that each row's item varies, or the item itself."""
+    return rows["like"].fillna(rows["id"])
+
+
+def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
+    """Measure how much more a judge gives for variations than for the varied items, minus the expected difference."""
+    excess = (judged["score"] - judged["expected_score"]).groupby(judged["id"]).mean()
+    pairs = judged[judged["kind"] == kind].drop_duplicates("id").dropna(subset="like")
+    # `reindex` gives NaN for an item without any verdict.
+    gains = excess.reindex(pairs["id"]).to_numpy() - excess.reindex(pairs["like"]).to_numpy()
+    valid = gains == gains  # NaN, which is unequal to itself: one of the pair has no verdict
+    return _difference(name, gains[valid], np.zeros(valid.sum()), pairs[valid], about)
+
+
+def _places(judged: pd.DataFrame) -> Iterator[Measure]:
+    """Measure the influence of the correct part's position, over the texts with a verdict for every position."""
+    variants = judged.dropna(subset="place")
+    scores = variants.groupby([_base(variants), "place"])["score"].mean().unstack().reindex(columns=PLACES).dropna()
+    for place in PLACES:
+        found = mean_interval(scores[place])
+        about = "score of the same text in it"
+        yield Measure(f"right part at the {place}", found.mean, None, len(scores), about, found.low, found.high)
+    means = scores.mean()
+    # Without an interval: the largest of three differences is above 0 even if the place does not matter.
+    yield Measure("place matters", means.max() - means.min(), 0.0, len(scores), "best place minus worst place")
+
+
+def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
+    """Measure the consistency over items with several verdicts."""
+    # A single verdict cannot contradict itself.
+    several = judged.groupby("id").filter(lambda rows: len(rows) > 1).groupby("id")
+    # Verdicts are dictionaries, which pandas cannot count as values.
+    same = several["verdict"].agg(lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts)))
+    for name, values, good, about in (
+        ("same verdict again", same, 1.0, "share of items with the same verdict in all repeats"),
+        ("score varies", several["score"].std(), 0.0, "standard deviation of an item's scores"),
+    ):
+        interval = mean_interval(values.astype(float))
+        yield Measure(name, interval.mean, good, interval.n, about, interval.low, interval.high)

@@ -1,0 +1,181 @@
+"""Reads ratings of answers by judges and people, from runs and from label files, and aligns them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from helm_longctx.apps.exchange.export import unquote_formula
+from helm_longctx.data.jsonl import JsonLines
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, read_states, reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HUMAN, JUDGE, MEAN = "human", "judge", "mean"
+
+_COLUMNS = ("run", "id", "instance", "repeat", "rater")
+"""Columns of a label file that are not metrics."""
+
+_ANSWER = ["run", "id", "repeat"]
+"""Columns that identify an answer."""
+
+
+class Rating(NamedTuple):
+    """A number that a rater gave to an answer.
+
+    Args:
+        run: the run's name; empty if a label file has no such column.
+        id: the instance's id.
+        repeat: the number of the repeat, from 1.
+    """
+
+    run: str
+    id: str
+    repeat: int
+    rater: str
+    metric: str
+    value: float
+
+
+def read_ratings(path: Path, rater: str) -> pd.DataFrame:
+    """Read the ratings of a HELM run, of a suite's runs, or of a label file; a row for each rating.
+
+    Args:
+        path: a run's folder, a suite's folder, or a file: CSV if the name ends in `.csv`, otherwise JSON lines. A file
+            has `id` (or `instance`, as in `answers.csv`), optionally `run`, `repeat` and `rater`, and a column for each
+            metric. Empty values and values that are not numbers are skipped.
+        rater: the rater of rows without `rater`.
+
+    Raises:
+        InputError: there are no ratings, or a file is damaged.
+    """
+    import pandas as pd
+
+    if path.is_dir():
+        # The path is a run's folder, or a suite with the folders of runs.
+        folders = [path, *sorted(path.glob("*"))]
+        ratings = [each for folder in folders if (folder / INSTANCE_STATS).is_file() for each in _run_ratings(folder)]
+    else:
+        ratings = list(_file_ratings(path, rater))
+    if not ratings:
+        raise InputError(f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers")
+    return pd.DataFrame(ratings, columns=Rating._fields)
+
+
+def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[dict[str, pd.DataFrame], int]:
+    """Align ratings of the same answers.
+
+    Args:
+        judged: judges' ratings from `read_ratings`.
+        labels: people's ratings from `read_ratings`; None to compare judges with each other.
+
+    Returns:
+        A table for each shared metric, with a column for each rater, a row for each answer and NaN for no rating; and
+        the number of labelled answers that were not judged. The mean of several judges is a separate metric.
+
+    Raises:
+        InputError: there is nothing to compare, or a rater rated an answer twice.
+    """
+    import pandas as pd
+
+    judged = _rename_means(judged)
+    if labels is None:
+        shared = [metric for metric, rows in judged.groupby("metric", sort=False) if rows["rater"].nunique() > 1]
+        if not shared:
+            raise InputError("labels are missing, and there is only one judge, so there is nothing to compare")
+        return {metric: _table(judged[judged["metric"] == metric], _ANSWER) for metric in shared}, 0
+    has_runs = (labels["run"] != "").any()
+    keys = _ANSWER if has_runs else _ANSWER[1:]
+    if not has_runs and judged["run"].nunique() > 1:
+        raise InputError("labels have no column run, and more than one run is judged; add the column, or name one run")
+    # A label is compared with each judge and with the mean of several judges.
+    labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
+    shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
+    if not shared:
+        raise InputError(f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}")
+    labels = labels[labels["metric"].isin(shared)]
+    is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
+    if not is_judged.any():
+        raise InputError(
+            f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
+        )
+    both = pd.concat([judged, labels[is_judged]])
+    tables = {metric: _table(both[both["metric"] == metric], keys) for metric in shared}
+    return tables, labels[~is_judged].drop_duplicates(keys).shape[0]
+
+
+def _rename_means(judged: pd.DataFrame) -> pd.DataFrame:
+    """Rename the metric of a mean over several judges, so that the mean does not count as another judge."""
+    several = set(judged.loc[judged["rater"] != JUDGE, "metric"])
+    means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
+    return judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))
+
+
+def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    twice = rows[rows.duplicated([*keys, "rater"])]
+    if len(twice):
+        first = twice.iloc[0]
+        raise InputError(f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']}; keep one rating")
+    return rows.pivot(index=keys, columns="rater", values="value")
+
+
+def _run_ratings(run: Path) -> Iterator[Rating]:
+    """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
+    rows = read_json(run / INSTANCE_STATS)
+    with reading(run / INSTANCE_STATS):
+        for row in rows:
+            for stat in row["stats"]:
+                # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
+                metric, _, judge = stat["name"]["name"].partition(":")
+                if metric.startswith("judge_"):
+                    answer = (run.name, row["instance_id"], row.get("train_trial_index", 0) + 1)
+                    yield Rating(*answer, judge or JUDGE, metric, stat["mean"])
+    for state in read_states(run / STATES):
+        with reading(run / STATES):
+            answer = (run.name, state["instance"]["id"], state.get("train_trial_index", 0) + 1)
+            verdicts = list(_verdicts(state.get("annotations") or {}))
+        yield from (Rating(*answer, *verdict) for verdict in verdicts)
+
+
+def _verdicts(annotations: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """Yield the judge, metric and number of each verdict in annotations that name judges."""
+    for note in annotations.values():
+        for judge, parts in note.get("verdicts", {}).items():
+            for verdict in parts.values():
+                yield from ((judge, name, value) for name, value in (verdict or {}).items())
+
+
+def _file_ratings(path: Path, rater: str) -> Iterator[Rating]:
+    for number, row in enumerate(_rows(path), 1):
+        instance = row.get("id", row.get("instance"))
+        if instance in (None, ""):
+            raise InputError(f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}")
+        for metric, text in row.items():
+            value = _number(text)
+            if metric not in _COLUMNS and value is not None:
+                answer = (str(row.get("run") or ""), str(instance), int(_number(row.get("repeat")) or 1))
+                yield Rating(*answer, str(row.get("rater") or rater), metric, value)
+
+
+def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    if path.suffix.lower() != ".csv":
+        return JsonLines(path, {})
+    try:
+        # Spreadsheets write a byte-order mark, which would become a part of the first column's name.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [{name: unquote_formula(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

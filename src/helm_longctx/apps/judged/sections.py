@@ -1,0 +1,96 @@
+"""The page that sets the judge's score of answers against the other metrics of the same answers."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+from helm_longctx.apps.judged.judged import JudgedAnswers, find_judged_answers
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.plots import scatter
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.cells import rho_cell, short_name
+from helm_longctx.results.statistics.correlation import Correlation
+
+_ABOUT = (
+    "The same answers of your models, by a judge and by the metrics that need none. A low correlation means that the"
+    " other metric says little about what the judge sees, such as ROUGE for long answers (arXiv 2410.02694). It"
+    " does not say which of the two is right. Floors are left out."
+)
+
+
+def judged_sections(board: Board) -> list[Section]:
+    """Return a section for each length at which answers have a judged score and another metric."""
+    return [section for length in board.main_length_first if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    found = find_judged_answers(board, length)
+    if not found:
+        return None
+    name = f"judged-{board.file_name}-{label(length)}".rstrip("-")
+    titles = {metric.name: metric.title for metric in board.benchmark.metrics}
+    figures = [_scatter(board, each, titles, name) for each in found]
+    title = f"The same answers by two metrics {label(length)}".strip()
+    return Section(name, title, [_table(board, found, titles, name), *figures], _ABOUT, choice=label(length))
+
+
+def _scatter(board: Board, found: JudgedAnswers, titles: dict[str, str], name: str) -> Figure:
+    metrics = [found.metric, *found.others]
+    rows: list[dict[str, Any]] = [
+        {
+            **{"model": short_name(model), "instance": answer.instance},
+            **{metric: round(answer.values[metric], 4) for metric in metrics},
+        }
+        for model, answers in found.answers.items()
+        for answer in answers
+    ]
+    rows += [
+        {"row": one, "column": other, "label": _text(correlation)}
+        for one, other in combinations(metrics, 2)
+        if not math.isnan((correlation := found.over_answers(one, other)).rho)
+    ]
+    about = (
+        f"{board.titles[found.task]}: each point is the answers with these two values; its area is their number. Choose"
+        " the metrics below the plot. The correlation is Spearman's."
+    )
+    spec = scatter({metric: titles[metric] for metric in metrics}, _best(found), found.metric, counts="answers")
+    return Figure(f"{name}-{found.task}", board.titles[found.task], about, spec, rows)
+
+
+def _best(found: JudgedAnswers) -> str:
+    """Return the other metric with the highest correlation over answers."""
+    rho = {other: found.over_answers(found.metric, other).rho for other in found.others}
+    return max(rho, key=lambda other: -math.inf if math.isnan(rho[other]) else rho[other])
+
+
+def _text(each: Correlation) -> str:
+    ends = "" if math.isnan(each.low) else f" ({range_text(each.low, each.high, '{:.2f}'.format)})"
+    return f"rho = {each.rho:.2f}{ends}, n = {each.n}"
+
+
+def _table(board: Board, found: list[JudgedAnswers], titles: dict[str, str], name: str) -> Table:
+    heads = [
+        Column("Task", is_number=False),
+        Column("By the judge", is_number=False),
+        Column("Other metric", is_number=False),
+        Column("Over answers", "Spearman's rank correlation over all answers, with its 95 % interval."),
+        Column("Answers", "Number of answers with both metrics."),
+        Column("Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."),
+        Column("Models"),
+    ]
+    rows = [_row(board, each, other, titles) for each in found for other in each.others]
+    about = (
+        "Correlations over answers say whether both metrics see the same answers as good; those over models say whether"
+        " they rank models alike. Several answers to a question, or about a book, count once in the intervals."
+    )
+    return Table(f"{name}-table", "Rank correlations with the judge", heads, rows, about, search=True)
+
+
+def _row(board: Board, found: JudgedAnswers, other: str, titles: dict[str, str]) -> list[Cell]:
+    answers, models = (each(found.metric, other) for each in (found.over_answers, found.over_models))
+    names = [board.titles[found.task], titles[found.metric], titles[other]]
+    counts = [Cell(f"{each.n:,}", each.n) for each in (answers, models)]
+    return [*map(Cell, names), rho_cell(answers), counts[0], rho_cell(models), counts[1]]

@@ -1,0 +1,248 @@
+"""The pages of scores by length and depth: curves, means, drop, effective length, and scores by place of evidence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.plots import curves, depth_maps
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.cells import (
+    all_models,
+    caveat_kinds,
+    interval_row,
+    kind_of,
+    model_cell,
+    number_cell,
+    score_cell,
+    score_row,
+    short_name,
+)
+from helm_longctx.results.lengths import by_depth, splits
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.lengths import (
+    NOLIMA_SHARE,
+    drop,
+    effective_length,
+    length_means,
+    possible_lengths,
+    share_of_shortest,
+)
+from helm_longctx.tasks.metric_names import DEPTHS
+
+
+def length_sections(board: Board) -> list[Section]:
+    """Return curves over length by category, and a table with means and drop; nothing for a single length."""
+    name = f"length-{board.file_name}"
+    found = [_curves(board, f"{name}-curves"), _table(board, f"{name}-table")]
+    blocks: list[Block] = [block for block in found if block]
+    sections = [Section(name, "Scores over length", blocks)] if blocks else []
+    rows = list(_split_rows(board)) if len(board.lengths) > 1 else []
+    return [*sections, _split_section(board, rows)] if rows else sections
+
+
+def depth_sections(board: Board) -> list[Section]:
+    """Return heat maps of scores by depth and length, for the user's runs of tasks whose evidence has a place.
+
+    The first section has the mean of all tasks, and the second one each task, as HELMET's Figure 10 (arXiv 2410.02694).
+    For a single task the second one would repeat the first one.
+    """
+    tasks = _depth_results(board)
+    if not tasks:
+        return []
+    name = f"depth-{board.file_name}"
+    about = (
+        "The mean score in percent of all tasks whose evidence has a place in the context, by that place and by length."
+        " A weaker middle row than first and last row means that a model loses what stands in the middle."
+        f" {MARK} marks a mean over fewer tasks than all models together have at that length."
+    )
+    every = [result for results in tasks.values() for result in results]
+    mean = _depth_maps(board, every, f"{name}-maps", "Score by depth and length", about)
+    sections = [Section(name, "Scores over depth", [mean])]
+    if len(tasks) == 1:
+        return sections
+    maps = [
+        _depth_maps(board, results, f"{name}-{task}", board.titles[task], "The score in percent by depth and length.")
+        for task, results in tasks.items()
+    ]
+    about = (
+        "A map for each task and model. A row that is weak at all lengths means a place that the model reads badly; a"
+        " column that is weak at all depths means a length that is too long for it. The tooltips have the number of"
+        " instances in a cell and the interval, which is wide for few instances."
+    )
+    return [*sections, Section(f"{name}-tasks", "Scores over depth by task", maps, about)]
+
+
+def _depth_results(board: Board) -> dict[str, list[Result]]:
+    """Return by task the results whose answers have a depth, in the order of the models."""
+    tasks: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
+    order = all_models(board)
+    for result in sorted(board.scores.values(), key=lambda each: order.index(each.model)):
+        if result.context == "full" and any(each.depth is not None for each in result.answers):
+            tasks[result.task].append(result)
+    return {task: results for task, results in tasks.items() if results}
+
+
+def _depth_maps(board: Board, results: Sequence[Result], name: str, title: str, about: str) -> Figure:
+    rows = list(_depth_rows(board, results))
+    there = {row["length"] for row in rows}
+    lengths = [label(length) for length in board.lengths if label(length) in there]
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    spec = depth_maps(models, [f"{depth} %" for depth in DEPTHS], lengths, _unit(board))
+    return Figure(name, title, about, spec, rows, by_model=True)
+
+
+def _curves(board: Board, name: str) -> Figure | None:
+    # A part with a single length has no curve.
+    lengths = {part: {place.length for place in board.scores if place.part == part} for part in board.titles}
+    parts = [part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1]
+    parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
+    rows = [
+        _curve_row(board, part, result)
+        for model in all_models(board)
+        for part in parts
+        for length in board.lengths
+        if (result := board.score(model, part, length))
+    ]
+    rows += [
+        {**_curve_row(board, part, result), "model": f"{short_name(model)}, closed book", "kind": "floor"}
+        for (model, part, _, context), result in board.scores.items()
+        if part in parts and context == "none"
+    ]
+    if not rows:
+        return None
+    about = (
+        "Each panel is a category; vertical lines are 95 % intervals. Bold lines are your models. Dotted lines are"
+        " floors, and models without the context (closed book), where these were run."
+        f" {MARK} marks scores that are not comparable."
+    )
+    spec = curves([board.titles[part] for part in parts], [label(length) for length in board.lengths], _unit(board))
+    return Figure(name, "Score over length", about, spec, rows, by_model=True)
+
+
+def _curve_row(board: Board, part: str, result: Result) -> dict[str, Any]:
+    name = {"model": short_name(result.model), "part": board.titles[part], "length": label(result.length)}
+    return {**name, **score_row(result), "kind": kind_of(board, result.model)}
+
+
+def _table(board: Board, name: str) -> Table | None:
+    part = board.main_part(board.main_length)
+    scores = {model: _scores(board, model, part) for model in all_models(board)}
+    # A published model with one length has nothing to show here.
+    found = {model: each for model, each in scores.items() if len(each) > 1 or (each and model in board.own_models)}
+    lengths = sorted({length for each in found.values() for length in each})
+    if len(lengths) < 2:
+        return None
+    usual = _usual_lengths(list(found.values()))
+    columns = [
+        Column("Model", is_number=False),
+        *(Column(label(length)) for length in lengths),
+        Column("Mean", "The mean over the lengths that the model has."),
+        Column("Mean (inc)", "The same mean with weights that increase linearly with the length (arXiv 2404.06654)."),
+        Column("Mean (dec)", "The same mean with weights that decrease linearly with the length (arXiv 2404.06654)."),
+        Column("Drop", "The score at the shortest length minus that at the longest."),
+        Column("Effective length", _about_effective(board)),
+    ]
+    rows = [_length_row(board, model, found[model], lengths, usual) for model in found]
+    about = (
+        f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
+        " that are not comparable, and means over other lengths than most models have"
+        f" ({', '.join(label(length) for length in usual)})."
+    )
+    return Table(name, "Means, drop and effective length", columns, rows, about, search=True)
+
+
+def _usual_lengths(scores: Sequence[Mapping[int, Result]]) -> list[int]:
+    """Return the lengths that most models have; of several such sets the largest."""
+    sets = [list(each) for each in scores]
+    return max(sets, key=lambda lengths: (sets.count(lengths), len(lengths)))
+
+
+def _about_effective(board: Board) -> str:
+    own = board.benchmark.effective_score
+    least = f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+    possible = "In parentheses are the lengths that are possible at 95 %."
+    return f"The longest length at which the score is at least {least}. {possible}"
+
+
+def _scores(board: Board, model: str, part: str) -> dict[int, Result]:
+    found = {length: board.score(model, part, length) for length in board.lengths if length}
+    return {length: score for length, score in found.items() if score}
+
+
+def _length_row(
+    board: Board, model: str, scores: Mapping[int, Result], lengths: Sequence[int], usual: Sequence[int]
+) -> list[Cell]:
+    # The tooltips have the intervals.
+    cells = [replace(score_cell(scores.get(length)), detail="") for length in lengths]
+    means = {length: score.interval.mean for length, score in scores.items()}
+    others = "" if list(scores) == usual else f"over {', '.join(label(length) for length in scores)}"
+    lacking = others or ("some scores are not comparable" if any(score.caveats for score in scores.values()) else "")
+    return [
+        model_cell(board, model),
+        *cells,
+        *(number_cell(value, lacking=lacking) for value in length_means(means)),
+        *_changes(board, scores, lacking),
+    ]
+
+
+def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
+    """Return the cells of the drop and of the effective length, which a single length does not have."""
+    if len(scores) < 2:
+        return [number_cell(None, "one length"), number_cell(None, "one length")]
+    intervals = {length: score.interval for length, score in scores.items()}
+    means, loss = {length: interval.mean for length, interval in intervals.items()}, drop(intervals)
+    effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
+    # With a score of zero at the shortest length, every length would reach 85 % of it.
+    longest = effective if means[min(means)] else None
+    possible = possible_lengths(intervals, score=board.benchmark.effective_score)
+    ends = [label(length) if length else "none" for length in (possible[:1] + possible[-1:])]
+    text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
+    note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
+    return [
+        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+        number_cell(longest, note if longest else f"no length; {note}".rstrip("; "), text, lacking),
+    ]
+
+
+def _split_rows(board: Board) -> Iterator[dict[str, Any]]:
+    """Yield the means over tasks with a trait and without it."""
+    order = all_models(board)
+    for split in sorted(splits(board.tasks, board.benchmark), key=lambda split: order.index(split.model)):
+        overall = board.score(split.model, OVERALL, split.length)
+        mark = {"mark": MARK, "note": caveat_kinds(overall.caveats)} if overall and overall.caveats else {}
+        for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
+            about = {"model": short_name(split.model), "part": part, "length": label(split.length)}
+            yield {**about, **interval_row(interval), **mark, "kind": kind_of(board, split.model)}
+
+
+def _split_section(board: Board, rows: Sequence[Mapping[str, Any]]) -> Section:
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    about = "Means over the tasks with a trait and over the others; dotted lines are floors."
+    spec = curves(parts, [label(length) for length in board.lengths], _unit(board))
+    name = f"traits-{board.file_name}"
+    figure = Figure(f"{name}-curves", " and ".join(parts), about, spec, rows, by_model=True)
+    return Section(name, "Tasks with a trait and without", [figure])
+
+
+def _depth_rows(board: Board, results: Iterable[Result]) -> Iterator[dict[str, Any]]:
+    """Yield the means by depth over the results of each model and length."""
+    groups: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
+    tasks: dict[int | None, set[str]] = defaultdict(set)
+    for result in results:
+        groups[result.model, result.length].append(result)
+        tasks[result.length].add(result.task)
+    for (model, length), found in groups.items():
+        mark = {"mark": MARK} if len(found) < len(tasks[length]) else {}
+        about = {"model": short_name(model), "length": label(length), **mark, "kind": kind_of(board, model)}
+        for depth, interval in by_depth([each for result in found for each in result.answers]).items():
+            yield {**about, "depth": f"{depth} %", **interval_row(interval), "n": interval.n}
+
+
+def _unit(board: Board) -> str:
+    return f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"

@@ -1,0 +1,138 @@
+"""The page of published scores beside what the publication says about the models, such as their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from helm_longctx.apps.models.properties import (
+    FEWEST_MODELS,
+    ModelScore,
+    PropertyCorrelations,
+    correlate_properties,
+    find_model_scores,
+)
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.plots import property_scatter
+from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.cells import rho_cell, score_cell
+from helm_longctx.results.reading import Result
+from helm_longctx.tasks.publications import ModelProperties
+
+UNKNOWN = "unknown"
+
+_ABOUT = (
+    "What the publication says about its models, beside their published scores. The window is the training length or,"
+    " if that is unknown, the claimed context window. Models of one family are similar, so none of this shows what a"
+    " property causes. Your own models are not here, because the publication does not describe them."
+)
+
+_HEADS = (
+    Column("Model", is_number=False),
+    Column("Score"),
+    Column("Window", "Tokens of the training length or, if that is unknown, of the claimed context window."),
+    Column("Parameters", "Billions; of a mixture of experts the active ones, and after the slash all of them."),
+    Column("Architecture", is_number=False),
+    Column("Positions", "How positions are encoded or extrapolated.", is_number=False),
+    Column("Training", is_number=False),
+    Column("Family", is_number=False),
+    Column("Source", "The table from which the window and the other properties are.", is_number=False),
+)
+
+
+def model_sections(board: Board) -> list[Section]:
+    """Return a section for each length at which enough models with properties have a score."""
+    return [section for length in board.main_length_first if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    part = board.main_part(length)
+    scores = find_model_scores(board, part, length)
+    if len(scores) < FEWEST_MODELS:
+        return None
+    name = f"models-{board.file_name}-{label(length)}".rstrip("-")
+    scatter = _scatter(board, part, length, scores, name)
+    blocks: list[Block] = [scatter, _correlations(scores, name), _table(scores, name)]
+    title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
+    return Section(name, title, blocks, _ABOUT, choice=label(length))
+
+
+def _scatter(board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str) -> Figure:
+    parts = [each for each in board.parts_at(length) if find_model_scores(board, each, length)]
+    rows = [_point(board, parts, length, row) for row in scores]
+    about = (
+        "Each point is a model. Choose the axes, and which models are shown, below the plot. Both properties have"
+        " logarithmic axes; models whose property is unknown have no point. Colours show how positions are encoded."
+    )
+    spec = property_scatter(
+        {"window": "window in tokens", "parameters": "billions of active parameters"},
+        {each: board.titles[each] for each in parts},
+        part,
+        {
+            field: sorted({str(row[field]) for row in rows})
+            for field in ("positions", "architecture", "family", "training")
+        },
+    )
+    return Figure(f"{name}-plot", "Score and claimed window", about, spec, rows)
+
+
+def _point(board: Board, parts: Sequence[str], length: int | None, row: ModelScore) -> dict[str, Any]:
+    """Return a row of the plot: the properties, and the score of each part."""
+    results = {part: board.score(row.result.model, part, length) for part in parts}
+    return {
+        "model": show_model(row.result.model),
+        "window": row.properties.window,
+        "parameters": row.properties.active,
+        **_texts(row.properties),
+        **{part: round(result.interval.mean, 6) for part, result in results.items() if result},
+    }
+
+
+def _texts(properties: ModelProperties) -> dict[str, str]:
+    return {
+        "positions": properties.positions or UNKNOWN,
+        "architecture": properties.architecture or UNKNOWN,
+        "family": properties.family,
+        "training": "instruction-tuned" if properties.instruct else "base",
+    }
+
+
+def _table(scores: Sequence[ModelScore], name: str) -> Table:
+    about = "The search finds models by any property, such as YaRN, MoE or base."
+    return Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
+
+
+def _row(result: Result, properties: ModelProperties) -> list[Cell]:
+    texts = _texts(properties)
+    window = Cell(f"{properties.window:,}", properties.window) if properties.window else Cell("–", note=UNKNOWN)
+    size = Cell(properties.parameters, properties.active) if properties.parameters else Cell("–", note=UNKNOWN)
+    names = ("architecture", "positions", "training", "family")
+    return [
+        Cell(show_model(result.model)),
+        score_cell(result),
+        window,
+        size,
+        *(Cell(texts[name]) for name in names),
+        Cell(properties.source),
+    ]
+
+
+def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
+    heads = [
+        Column("Models", is_number=False),
+        Column("Score and window", "Spearman's rank correlation with its 95 % interval."),
+        Column("Models with a window"),
+        Column("Score and parameters", "Spearman's rank correlation with the active parameters."),
+        Column("Models with parameters"),
+    ]
+    rows = [_correlation_row(each) for each in correlate_properties(scores)]
+    about = (
+        f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
+        " p-values in the tooltips are not adjusted for the number of groups."
+    )
+    return Table(f"{name}-correlations", "Does a larger window or a larger model score higher?", heads, rows, about)
+
+
+def _correlation_row(each: PropertyCorrelations) -> list[Cell]:
+    pairs = [(rho_cell(found), Cell(str(found.n), found.n)) for found in (each.window, each.parameters)]
+    return [Cell(each.group), *(cell for pair in pairs for cell in pair)]

@@ -1,0 +1,119 @@
+"""The page that ranks the user's models by all instances of all benchmarks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from helm_longctx.apps.pooling.pooling import PooledRanking, pool_boards
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.plots import interval_plot
+from helm_longctx.errors import InputError
+from helm_longctx.results.boards import Board, show_model
+from helm_longctx.results.cells import interval_row, number_cell, rank_cell
+from helm_longctx.results.statistics.correlation import Correlation
+from helm_longctx.results.statistics.intervals import Interval
+
+NAME = "all-instances"
+
+_QUESTION = "Which model is best over all instances?"
+
+_ABOUT = (
+    "Each instance orders the models that answered it, and a Plackett-Luce model is fitted to these orders, as ONEBench"
+    " does (arXiv 2412.06745). A model can lack tasks, lengths or whole benchmarks: it is compared on what it shares"
+    " with others. Each instance counts once, so tasks with many instances count most. The size of a difference does"
+    " not count."
+)
+
+
+def pooling_sections(boards: Iterable[Board]) -> list[Section]:
+    """Return the section of the ranking; nothing if no two of the user's models differ on an instance."""
+    try:
+        found = pool_boards(boards)
+    except InputError as error:
+        return [Section(NAME, _QUESTION, [Answer(_QUESTION, "This ranking was not computed.", str(error), False)])]
+    if not found:
+        return []
+    order = sorted(found.means, key=lambda model: -found.pooling.strengths[model].mean)
+    return [Section(NAME, _QUESTION, [_answer(found, order), _plot(found, order), _table(found, order)])]
+
+
+def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
+    best, ranks = order[0], found.pooling.ranks
+    verdict = f"{show_model(best)} ranks first of {len(order)} models over {found.instances:,} instances."
+    is_sure = ranks[best].high == 1
+    certainty = (
+        "The comparisons of all pairs leave it no other rank."
+        if is_sure
+        else f"The comparisons of all pairs also leave it the ranks up to {ranks[best].high}."
+    )
+    left_out = ", ".join(map(show_model, found.left_out))
+    note = f"Not ranked, because they differ from no other model on any instance: {left_out}." if left_out else ""
+    return Answer(_QUESTION, verdict, certainty, is_sure, f"{_agreement_text(found.agreement)} {note}".strip())
+
+
+def _agreement_text(agreement: Correlation) -> str:
+    """Say how far the ranking agrees with that by means."""
+    if math.isnan(agreement.rho):
+        return "A rank correlation with the means needs three models."
+    ends = (
+        ""
+        if math.isnan(agreement.low)
+        else f" (95 % interval {range_text(agreement.low, agreement.high, '{:.2f}'.format)})"
+    )
+    return (
+        f"Spearman's rank correlation with the means over tasks and lengths is {agreement.rho:.2f}{ends}, over"
+        f" {agreement.n} models."
+    )
+
+
+def _chance(strength: Interval) -> Interval:
+    """Return the chance to beat a model of mean strength."""
+    mean, low, high = (1 / (1 + math.exp(-each)) for each in (strength.mean, strength.low, strength.high))
+    return Interval(mean, low, high, strength.n)
+
+
+def _plot(found: PooledRanking, order: Sequence[str]) -> Figure:
+    strengths = found.pooling.strengths
+    rows = [{"model": show_model(model), **interval_row(_chance(strengths[model])), "kind": "own"} for model in order]
+    about = (
+        "The chance that a model is better than a model of average strength on an instance on which they differ, with"
+        f" 95 % intervals. {_ABOUT}"
+    )
+    spec = interval_plot("chance to beat an average model", [show_model(model) for model in order])
+    return Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
+
+
+def _table(found: PooledRanking, order: Sequence[str]) -> Table:
+    # Means over other tasks and lengths have no rank beside means over all.
+    whole = [model for model in found.means if found.cells[model] == found.most_cells]
+    by_mean = sorted(whole, key=lambda model: -found.means[model])
+    heads = [
+        Column("Rank", "The rank by strength. The range has the ranks that the comparisons of all pairs leave open."),
+        Column("Model", is_number=False),
+        Column("Strength", "A model of strength a beats one of strength b with the probability 1 / (1 + exp(b − a))."),
+        Column("Chance", "The chance to beat a model of average strength."),
+        Column("Instances", "Number of instances with a score."),
+        Column("Mean", "The mean over the tasks and lengths that the model has."),
+        Column("Rank by mean"),
+    ]
+    about = (
+        f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
+    )
+    rows = [_row(found, model, by_mean.index(model) + 1 if model in by_mean else None) for model in order]
+    return Table(f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True)
+
+
+def _row(found: PooledRanking, model: str, by_mean: int | None) -> list[Cell]:
+    strength = found.pooling.strengths[model]
+    lacking = "" if found.cells[model] == found.most_cells else f"over {found.cells[model]} of {found.most_cells}"
+    return [
+        rank_cell(found.pooling.ranks[model]),
+        Cell(show_model(model), tag="own"),
+        Cell(f"{strength.mean:+.2f}", strength.mean, range_text(strength.low, strength.high, "{:+.2f}".format)),
+        number_cell(_chance(strength).mean),
+        Cell(f"{strength.n:,}", strength.n),
+        number_cell(found.means[model], lacking=lacking),
+        Cell(str(by_mean), by_mean) if by_mean else Cell("–", note="a mean over fewer tasks and lengths"),
+    ]

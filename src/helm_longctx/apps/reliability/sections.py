@@ -1,0 +1,110 @@
+"""The page that says which tasks are worth their price: noise, signal, order over lengths, tokens and dollars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+from helm_longctx.apps.reliability.reliability import FEWEST_LENGTHS, FEWEST_MODELS, Reliability, find_reliability
+from helm_longctx.documents.document import Cell, Column, Section, Table
+from helm_longctx.documents.numbers import MARK
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.cells import caveat_kinds, number_cell
+from helm_longctx.results.reading import PUBLISHED
+
+_ABOUT = (
+    "A task is worth its price if its scores differ more between models than by chance: a high signal to noise for few"
+    " answers, tokens and dollars. Below 1 the task does not tell these models apart, whatever its mean; its questions"
+    " are too few, or too easy or too hard for all. Floors are left out."
+)
+
+_HEADS = (
+    Column("Task", is_number=False),
+    Column("Models", "Number of models with a score, without floors."),
+    Column("n", "Number of instances behind a model's score; the mean over models."),
+    Column("Signal", "Standard deviation of the models' true scores, in percentage points."),
+    Column(
+        "Noise", "Standard error of a model's score, in percentage points; the root of the mean square over models."
+    ),
+    Column("Signal to noise", "Signal divided by noise."),
+    Column("Between questions", "Standard deviation of a model's score between questions, in percentage points."),
+    Column("Between repeats", "Standard deviation of the score if the same question is asked again, in points."),
+    Column("Seed noise", "Standard deviation of a model's mean if all questions are asked again, in points."),
+    Column("Monotonicity", "Kendall's rank correlation of length and score, mean over models; −1: it always falls."),
+    Column("Tokens per answer", "Tokens of the prompt and the output, mean over your models."),
+    Column("Dollars per answer", "Mean over your models, by the prices at the time of the run."),
+)
+
+
+def reliability_sections(board: Board) -> list[Section]:
+    """Return a section for each length at which a task's signal or its variance between repeats is known."""
+    return [section for length in board.main_length_first if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    found = find_reliability(board, length)
+    if not any(each.signal or each.components for each in found):
+        return None
+    rows = [_row(board, each) for each in found]
+    # Columns without any number are left out.
+    used = [place for place in range(len(_HEADS)) if not place or any(row[place].value is not None for row in rows)]
+    name = f"reliability-{board.file_name}-{label(length)}".rstrip("-")
+    title = f"Which tasks are worth their price {label(length)}".strip()
+    table = Table(
+        f"{name}-table",
+        "Signal, noise and price by task",
+        [_HEADS[place] for place in used],
+        [[row[place] for place in used] for row in rows],
+        _note(board, found),
+        search=True,
+    )
+    return Section(name, title, [table], _ABOUT, choice=label(length))
+
+
+def _note(board: Board, found: Sequence[Reliability]) -> str:
+    """Say what the numbers are of, and which are missing."""
+    notes = [f"Signals are over at least {FEWEST_MODELS} models."]
+    if any(model.startswith(PUBLISHED) for model in board.competitors):
+        notes.append("The noise of published models is the largest that their sample allows.")
+    if any(each.components for each in found):
+        notes.append("Variances are means over your models that were asked repeatedly.")
+    else:
+        notes.append("No question was asked repeatedly (repeats=), so the noise between repeats is not known.")
+    if any(not math.isnan(each.monotonicity) for each in found):
+        notes.append(f"Monotonicity is over all lengths, of models with at least {FEWEST_LENGTHS}.")
+    if any(each.caveats for each in found):
+        notes.append(f"{MARK} marks tasks at which some of your scores are not comparable.")
+    return " ".join(notes)
+
+
+def _row(board: Board, each: Reliability) -> list[Cell]:
+    signal = each.signal
+    return [
+        Cell(board.titles[each.part] + (f" {MARK}" if each.caveats else ""), note=caveat_kinds(each.caveats)),
+        Cell(str(each.models), each.models),
+        Cell(f"{each.n:.0f}", each.n),
+        number_cell(signal.signal if signal else None, "too few models"),
+        number_cell(signal.noise if signal else None, "too few models"),
+        # Without any noise there is no sample of right and wrong answers that could tell the models apart.
+        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, ".1f"),
+        *_variance_cells(each),
+        _plain_cell(each.monotonicity, ".2f"),
+        _plain_cell(each.tokens, ",.0f"),
+        _plain_cell(each.dollars, ".4f"),
+    ]
+
+
+def _variance_cells(each: Reliability) -> list[Cell]:
+    """Return the standard deviations between questions and between repeats, and the standard deviation of the mean by
+    the repeats."""
+    if not each.components:
+        return [number_cell(None, "asked once, or several tasks")] * 3
+    variances = ([one.between, one.within, one.deviation_of_mean**2] for one in each.components)
+    return [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
+
+
+def _plain_cell(value: float | None, form: str) -> Cell:
+    if value is None or math.isnan(value):
+        return Cell("–")
+    return Cell(format(value, form), value)

@@ -1,0 +1,307 @@
+"""The first page: which model is better at a length, how certain that is, and the leaderboard of each length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.plots import interval_plot
+from helm_longctx.results.boards import Board, label, score_key, show_model
+from helm_longctx.results.cells import (
+    SHOWN,
+    caveat_kinds,
+    kind_of,
+    model_cell,
+    number_cell,
+    own_first,
+    rank_cell,
+    score_cell,
+    score_row,
+    short_name,
+    shown_models,
+)
+from helm_longctx.results.comparison import Differences, describe_best, describe_pair, find_differences, find_ranks
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.ranking import Rank
+
+UNRANKED = "unranked"
+"""The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
+
+WIDEST = (
+    "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
+    " its questions are independent; they are too narrow where several questions are about the same text."
+)
+
+
+def leaderboard_sections(board: Board) -> list[Section]:
+    """Return a section for each length, the section of the main length first."""
+    return [_section(board, length) for length in board.main_length_first] if board.scores else []
+
+
+def _section(board: Board, length: int | None) -> Section:
+    part = board.main_part(length)
+    ranking = board.ranking(length, part)
+    differences = find_differences(board, part, length)
+    name = f"leaderboard-{board.file_name}-{label(length)}".rstrip("-")
+    blocks = [
+        _answer(board, part, length, ranking, differences),
+        _plot(board, part, length, ranking, name),
+        _table(board, part, length, find_ranks(ranking, differences), name),
+        _task_table(board, length, name),
+    ]
+    title = f"{board.title} {label(length)}".strip()
+    return Section(name, title, [block for block in blocks if block], choice=label(length))
+
+
+def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Result], differences: Differences) -> Answer:
+    asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
+    question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
+    what, where = ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
+    own = [each for each in ranking if not each.is_published]
+    compared = own or ranking
+    floors = [each for each in board.floors(part, length) if not each.is_published]
+    if not compared or (floors and not own):
+        return _floor_answer(question, board, ranking, floors)
+    best = compared[0]
+    whose = "of your models" if own else "of the published models"
+    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
+    if len(compared) > 1:
+        verdict = f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
+    else:
+        verdict = f"{show_model(best.model)} has {'a' if where else 'an'} {what} of {score}{where}."
+    outside = _outside(board, best, board.unranked(length, part) if own else [], differences)
+    certainty = _certainty(ranking, own, differences)
+    is_sure = len(own) > 1 and all(differences[best.model, each.model].is_different for each in own[1:])
+    return Answer(question, verdict, certainty, is_sure, _note(ranking, best, outside))
+
+
+def _floor_answer(question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]) -> Answer:
+    about = "Floors need no understanding of the context, so they have no rank."
+    if not floors:
+        return Answer(question, "No model has a score, only floors and models without the context.", about, False)
+    best = max(floors, key=lambda each: each.interval.mean)
+    verdict = (
+        f"Only floors were run here. {show_model(best.model)} has {_score_text(best)} in {board.titles[best.part]}."
+    )
+    if ranking:
+        first = ranking[0]
+        about += (
+            f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
+        )
+    return Answer(question, verdict, about, False, WIDEST if ranking else "")
+
+
+def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Differences) -> str:
+    """Say how the best of the user's models compares with the others, and with the published ones."""
+    if not own:
+        return "Published scores are not compared with each other, because only means are known." if ranking[1:] else ""
+    best, published = own[0], [each for each in ranking if each.is_published]
+    texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
+    if published and ranking[0] is best:
+        texts += [f"It is the highest of all {len(ranking)} models with this score."]
+    elif published:
+        first = ranking[0]
+        name, score = show_model(first.model), _score_text(first)
+        texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
+    if published:
+        decisions = [differences[best.model, each.model] for each in published]
+        signs = [each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions]
+        outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
+        counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
+        texts += [f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."]
+    return " ".join(filter(None, texts))
+
+
+def _outside(board: Board, best: Result, others: Sequence[Result], differences: Differences) -> str:
+    """Say why models have no rank, and how those of the user compare with the best one on the tasks that both have."""
+    texts = []
+    for each in others:
+        if not each.is_published:
+            pair, there = differences.get((each.model, best.model)), board.tasks_behind(each)
+            tasks = ", ".join(board.titles[task] for task in board.tasks_of(each.part, each.length) if task in there)
+            verdict = f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}" if pair else ""
+            is_other_judge = there == board.tasks_behind(best)
+            reason = (
+                f"it is judged by {' and '.join(sorted(each.judges))}"
+                if is_other_judge
+                else f"its mean is over other tasks ({tasks})"
+            )
+            texts.append(f"{show_model(each.model)} has no rank, because {reason}{verdict}.")
+    if published := len(others) - len(texts):
+        texts.append(
+            f"{published} published models have no rank beside yours, because their means are over other tasks or by"
+            " another judge."
+        )
+    return " ".join(texts)
+
+
+def _score_text(result: Result) -> str:
+    return percent(result.interval.mean) + (f" {MARK}" if result.caveats else "")
+
+
+def _note(ranking: Iterable[Result], best: Result, outside: str) -> str:
+    marked = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
+    notes = [marked if best.caveats else "", outside, WIDEST if any(each.is_published for each in ranking) else ""]
+    return " ".join(filter(None, notes))
+
+
+def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str) -> Figure | None:
+    models, floors = shown_models(ranking), board.floors(part, length)
+    if not models or len(models) + len(floors) < 2:
+        return None
+    by_model = {each.model: each for each in ranking}
+    rows = [
+        {"model": short_name(each.model), **score_row(each), "kind": kind_of(board, each.model)}
+        for each in (*(by_model[model] for model in models), *floors)
+    ]
+    about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
+    if any(each.is_published for each in ranking):
+        about += " Full points were run here; hollow points are published."
+    if floors:
+        about += f" Dashed lines are floors: {', '.join(short_name(each.model) for each in floors)}."
+    title = f"{board.titles[part]} {label(length)}".strip()
+    spec = interval_plot(board.titles[part], [show_model(model) for model in models], bool(floors))
+    return Figure(f"{name}-plot", title, about, spec, rows)
+
+
+def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], name: str) -> Table:
+    there = {*board.parts_at(length), *board.parts_at(length, "none")}
+    columns = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
+    best = {each: _best(board, each, length) for each in columns}
+    floors = board.floors(part, length)
+    rows = []
+    for name_cell, model, context in _lines(board, part, length, ranks):
+        cells = [_cell(board, model, context, each, length, best[each]) for each in columns]
+        above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
+        rows.append([_rank(ranks.get(model) if context == "full" else None, name_cell), name_cell, *cells, *above])
+    title = f"All models at {label(length)}" if length is not None else "All models"
+    heads = _headings(board, part, columns, bool(floors))
+    return Table(f"{name}-table", title, heads, rows, _about(board, columns, bool(floors)), search=True)
+
+
+def _rank(rank: Rank | None, model: Cell) -> Cell:
+    if rank is None:
+        return rank_cell(
+            None, "of other tasks, or by another judge, than the ranked scores" if model.tag == UNRANKED else "no rank"
+        )
+    # Published models are not compared with each other, so it is not known which ranks are open.
+    return rank_cell(rank) if model.tag == "own" else Cell(f"{rank.rank:g}", rank.rank)
+
+
+def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) -> list[tuple[Cell, str, str]]:
+    """Return the name, the model and the context of each row.
+
+    The user's models come first by rank, then those without a rank, floors and closed books, and published models.
+    """
+    there = {(place.model, place.context) for place in board.scores if place.length == length}
+    unranked = {each.model: None for each in board.unranked(length, part)}
+    models = dict.fromkeys([*ranks, *unranked, *board.models])
+    lines = [
+        (model_cell(board, model, context), model, context)
+        for context in ("full", "none")
+        for model in models
+        if (model, context) in there
+    ]
+    lines = [
+        (replace(name, tag=UNRANKED, detail="not ranked"), model, context)
+        if name.tag == "own" and model in unranked
+        else (name, model, context)
+        for name, model, context in lines
+    ]
+    order = {"own": 0, UNRANKED: 1, "floor": 2, "": 3}
+    return sorted(lines, key=lambda line: order[line[0].tag])
+
+
+def _best(board: Board, part: str, length: int | None) -> float | None:
+    """Return the best comparable score of several."""
+    # A score that is not comparable cannot be the best of its column.
+    scores = [each for each in board.ranking(length, part) if not each.caveats]
+    return scores[0].interval.mean if len(scores) > 1 else None
+
+
+def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool) -> list[Column]:
+    title = board.titles[part]
+    about = (
+        f"{title} minus the score of the best floor over the same tasks. Floors are baselines that need no"
+        " understanding of the context, such as a search for words; a model below them does worse than that."
+    )
+    rank = (
+        f"The rank by {title}. The range has the ranks that the comparisons leave open: of your models with each other,"
+        " and with the published ones."
+    )
+    heads = [Column("Rank", rank), Column("Model", is_number=False)]
+    scores = [
+        Column(board.titles[each], "The ranks are by this column." * (each == part), is_ranked=each == part)
+        for each in columns
+    ]
+    return [*heads, *scores, *([Column("Above floor", about)] if has_floors else [])]
+
+
+def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
+    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
+    mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
+    others = [board.titles[each] for each in columns if each in board.others]
+    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
+    return (
+        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f" {MARK} marks scores that are not comparable.{floor}"
+    )
+
+
+def _cell(board: Board, model: str, context: str, part: str, length: int | None, best: float | None) -> Cell:
+    return score_cell(board.find(model, part, length, context), best if context == "full" else None)
+
+
+def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
+    if score is None:
+        return number_cell(None)
+    same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
+    if not same:
+        return number_cell(None, "no floor over the same tasks")
+    gap = score.interval.mean - max(same)
+    return number_cell(gap, text=signed_percent(gap), lacking=caveat_kinds(score.caveats))
+
+
+def _task_table(board: Board, length: int | None, name: str) -> Table | None:
+    """Return the scores of all tasks that were run; None if they are the leaderboard's columns."""
+    results = [each for each in board.tasks if each.length == length and not each.is_published]
+    columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
+    places = {score_key(each) for each in results}
+    if len(places) == len(results) and all([each.task] in columns for each in results):
+        return None
+    heads = [
+        Column("Task", is_number=False),
+        Column("Model", is_number=False),
+        Column("Score"),
+        Column("n", "Number of instances with a score."),
+        Column(f"{MARK} Not comparable", is_number=False),
+    ]
+    order = [task.name for task in board.benchmark.tasks]
+    results.sort(key=lambda each: (order.index(each.task), each.context, not each.has_score, -each.interval.mean))
+    rows = [_task_row(board, each) for each in results]
+    about = "Each task that was run here, by each judge, before tasks are averaged."
+    return Table(f"{name}-tasks", "Your scores by task", heads, rows, about, search=True)
+
+
+def _task_row(board: Board, result: Result) -> list[Cell]:
+    closed = result.context == "none"
+    return [
+        Cell(board.titles[result.task]),
+        Cell(show_model(result.model), detail="closed book" if closed else ""),
+        score_cell(result),
+        Cell(str(result.interval.n), result.interval.n),
+        Cell("; ".join(caveat.text for caveat in result.caveats), tag="lacking" if result.caveats else ""),
+    ]
+
+
+def first_models(board: Board) -> dict[str, bool]:
+    """Return the models that readers can choose, and whether plots show them at first: own and the best others."""
+    length = board.main_length
+    ranked = [each.model for each in board.ranking(length, board.main_part(length))]
+    every = own_first(dict.fromkeys([*ranked, *board.competitors]))
+    own = [model for model in every if model in board.own_models]
+    best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
+    return {show_model(model): model in own[:SHOWN] or model in best for model in every}

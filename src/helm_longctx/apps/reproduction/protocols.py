@@ -1,0 +1,143 @@
+"""Prints reported protocols, and how a suite's runs compare with their published numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from helm_longctx.apps.reproduction.reproduction import (
+    Measurement,
+    find_rows,
+    judge_agreement,
+    measure,
+    published_interval,
+)
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.terminal import print_table
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.results.reading import read_results
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
+
+_MOST_ROWS = 10
+"""Number of published numbers beside own ones, the highest. Those of the same model are always there."""
+
+_MOST_NAMES = 8
+"""Number of models that a sentence names."""
+
+
+def print_protocol_list() -> None:
+    """Print the names of all protocols, and how many numbers are published for each."""
+    rows = [
+        [protocol.name, benchmark.name, str(len(protocol.rows))]
+        for benchmark in BENCHMARKS
+        for protocol in find_protocols(benchmark)
+    ]
+    print_table(text_table("Reported protocols", ("protocol", "benchmark", "published"), rows, right=("published",)))
+    print("A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url")
+
+
+def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
+    """Print what protocols ask, their conditions, their run entries, and the published numbers with their sources.
+
+    Args:
+        has_numbers: whether to print the numbers. A comparison with them has them, too.
+    """
+    for name in names:
+        _, protocol = find_protocol(name, BENCHMARKS)
+        print(f"{protocol.title} ({protocol.name!r})")
+        print(f"  {protocol.about}")
+        print(f"  Conditions: {'; '.join(protocol.conditions)}.")
+        for entry in protocol.run_entries:
+            print(f"  {entry}")
+        if has_numbers:
+            print_table(_table(protocol, [], protocol.rows))
+        for source in dict.fromkeys(row.source for row in protocol.rows):
+            settings = f": {source.settings}" if source.settings else ""
+            print(f"  {source.title}, {source.date}, {source.page}{settings}")
+
+
+def print_comparisons(
+    names: Sequence[str], suite: Path, deployments: Collection[str] = (), published: str = ""
+) -> None:
+    """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree.
+
+    Args:
+        suite: the suite's folder.
+        deployments: the deployments to compare; empty for all of the suite.
+        published: the published model to compare with; empty for the model of the same name.
+
+    Raises:
+        InputError: `published` is no model of the protocol, or no model of the suite has all runs of a protocol.
+    """
+    for name in names:
+        benchmark, protocol = find_protocol(name, BENCHMARKS)
+        results = read_results(suite, [benchmark])
+        found = [
+            each
+            for each in measure(protocol, benchmark, results)
+            if each.deployment in (deployments or [each.deployment])
+        ]
+        if not found:
+            runs = ", ".join(protocol.run_entries)
+            by = f", judged by {protocol.judge}" if protocol.judge else ""
+            raise InputError(f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}")
+        rows = {own.model: _rows(own, protocol, published) for own in found}
+        best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
+        shown = [row for row in protocol.rows if row in best or any(row in each for each in rows.values())]
+        print_table(_table(protocol, found, shown))
+        if len(shown) < len(protocol.rows):
+            print(f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}")
+        for own in found:
+            for line in _sentences(own, protocol, rows[own.model]):
+                print(line)
+
+
+def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
+    """Return a table of own and published numbers."""
+    own = [(each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here") for each in found]
+    published = [
+        (
+            *(row.label, f"{row.value:g}", *_ends(published_interval(row, protocol, found))),
+            f"{row.source.title}, {row.source.date} ({row.confidence})",
+        )
+        for row in rows
+    ]
+    columns = ("model", "score", "95 % interval", "n", "origin")
+    return text_table(protocol.title, columns, [*own, *published], right=("score", "n"))
+
+
+def _ends(interval: Interval) -> tuple[str, str]:
+    if math.isnan(interval.low):
+        return "not known", "not known"
+    return range_text(interval.low, interval.high), f"{interval.n:,}"
+
+
+def _sentences(own: Measurement, protocol: Protocol, rows: Sequence[Reported]) -> list[str]:
+    if not rows:
+        models = list(dict.fromkeys(row.model for row in protocol.rows))
+        more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
+        names = f"{', '.join(models[:_MOST_NAMES])}{more}"
+        advice = f"numbers are published for {names}; name one with --published" if models else "there are none"
+        return [f"{own.model}: Not comparable: no number of this model is published ({advice})."]
+    effort = _effort(own.deployment)
+    return [f"{own.model}: {judge_agreement(own, row, protocol, effort).text}" for row in rows]
+
+
+def _rows(own: Measurement, protocol: Protocol, published: str) -> list[Reported]:
+    rows = find_rows(protocol.rows, published or own.model) or find_rows(protocol.rows, own.deployment)
+    if published and not rows:
+        raise bad_argument("reproduce", "published", published, dict.fromkeys(row.model for row in protocol.rows))
+    return rows
+
+
+def _effort(deployment: str) -> str | None:
+    """Return the reasoning effort that a deployment sends; None if it sends none, or is not registered."""
+    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+
+    client = REGISTERED[deployment].client_spec if deployment in REGISTERED else None
+    effort = client.args.get("reasoning_effort") if client and client.args else None
+    return str(effort) if effort else None

@@ -1,0 +1,289 @@
+"""Compares a model's runs with published numbers, under the protocol by which these were reported."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.cut_bounds import BEST, CUT
+from helm_longctx.results.means import mean_over_tasks
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
+from helm_longctx.results.statistics.intervals import (
+    Interval,
+    mean_interval,
+    mean_of_means,
+    normal_quantile,
+    wilson,
+)
+from helm_longctx.results.statistics.lengths import area_over_lengths
+from helm_longctx.results.statistics.power import detectable_from
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
+from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
+from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
+
+_OF_QUESTIONS = (*OF_PROMPTS, "depth")
+"""Arguments of run entries that select the questions or their prompts, in addition to task and length."""
+
+_BEGINNINGS = {
+    "agrees": "Agrees with",
+    "differs": "Differs from",
+    "cannot tell": "Cannot tell whether the model differs from",
+}
+
+_DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A model's number by a protocol.
+
+    Args:
+        model, deployment: the model's name in the suite, and its deployment.
+        interval: the number, 0 to 1, its 95 % interval, and the number of questions.
+        cut: the share of answers that end at the token limit, 0 to 1.
+        best: the number if all of these answers were right.
+        reasons: why it does not compare with the published numbers, whatever they are.
+    """
+
+    model: str
+    deployment: str
+    interval: Interval
+    cut: float
+    best: float
+    reasons: tuple[str, ...]
+
+
+Kind = Literal["agrees", "differs", "cannot tell", "not comparable"]
+
+
+class Verdict(NamedTuple):
+    """Whether a measurement agrees with a published number, and a sentence that says so."""
+
+    kind: Kind
+    text: str
+
+
+def measure(protocol: Protocol, benchmark: Benchmark, results: Iterable[Result]) -> list[Measurement]:
+    """Return the number of each of the user's models that has all runs of a protocol.
+
+    Of several runs of a task, the one with the fewest departures from the protocol counts, and then the one with the
+    most questions.
+
+    Args:
+        results: the results of a suite, with their answers.
+    """
+    entries = [parse_entry([benchmark], text) for text in protocol.entries]
+    own = [each for each in results if each.benchmark == benchmark.name and each.run and each.context == "full"]
+    found = []
+    for model in dict.fromkeys(each.model for each in own):
+        of_model = [each for each in own if each.model == model]
+        parts = [[_choose(protocol, entry, name, of_model) for name in _names(entry)] for entry in entries]
+        chosen = [[each for each in part if each] for part in parts]
+        if all(len(part) == len(wanted) for part, wanted in zip(chosen, parts, strict=True)):
+            found.append(_measurement(protocol, entries, chosen))
+    return found
+
+
+def _names(entry: Entry) -> list[str]:
+    return [task.name for task in entry.tasks]
+
+
+def _choose(protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]) -> Result | None:
+    """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
+    place = (entry.name, task, entry.settings.length)
+    rows = [each for each in results if (each.entry, each.task, each.length) == place and _asks(each, entry)]
+    return min(
+        (each for each in rows if each.has_score and (protocol.metric or MAIN_METRIC) in each.statistics),
+        key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
+        default=None,
+    )
+
+
+def _asks(result: Result, entry: Entry) -> bool:
+    """Whether a run asks the questions of an entry, or some of them."""
+    given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
+    return all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
+
+
+def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
+    """Return why a run's score does not compare with numbers that were reported by the protocol."""
+    # The number of questions is compared with the protocol's own, if that is known.
+    own_sample = f"{entry.settings.num_samples}/"
+    caveats = [
+        each
+        for each in result.caveats
+        if each.kind != "num_samples" or not (protocol.samples or each.detail.startswith(own_sample))
+    ]
+    return [*describe(map(_without_task, caveats)), *_departures(protocol, entry, result)]
+
+
+def _without_task(caveat: Caveat) -> Caveat:
+    return caveat._replace(task="")
+
+
+def _departures(protocol: Protocol, entry: Entry, result: Result) -> Iterator[str]:
+    """Yield the conditions of a run that are not the protocol's."""
+    spec = result.run.spec["adapter_spec"] if result.run else {}
+    trials = protocol.trials or entry.repeats
+    if (own := spec.get("num_trials", 1)) != trials:
+        yield f"each question was asked {own} times instead of {trials}"
+    if protocol.temperature is not None and spec.get("temperature") != protocol.temperature:
+        yield f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}"
+    if protocol.output_tokens is not None and spec.get("max_tokens") != protocol.output_tokens:
+        yield f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
+
+
+def _measurement(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Measurement:
+    pairs = [(entry, result) for entry, part in zip(entries, parts, strict=True) for result in part]
+    results = [result for _, result in pairs]
+    reasons = dict.fromkeys(reason for entry, result in pairs for reason in _reasons(protocol, entry, result))
+    interval = _aggregate(protocol, entries, parts)
+    if protocol.samples and interval.n < protocol.samples:
+        reasons[f"{interval.n:,} of {protocol.samples:,} questions"] = None
+    asked = sum(result.interval.n for result in results)
+    cut = sum(_share(result, CUT) * result.interval.n for result in results) / max(asked, 1)
+    first = results[0]
+    deployment = first.run.deployment if first.run else ""
+    best = _best_mean(protocol, entries, parts, interval.mean + cut) if cut else interval.mean
+    return Measurement(first.model, deployment, interval, cut, best, tuple(reasons))
+
+
+def _best_mean(
+    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]], otherwise: float
+) -> float:
+    """Return a number if all cut answers were right (`results/cut_bounds.py`).
+
+    Args:
+        otherwise: what is returned for another metric than the score, of which there are no bounds.
+    """
+    if protocol.metric:
+        return min(otherwise, 1.0)
+    return _aggregate(protocol, entries, [[_at_best(result) for result in part] for part in parts]).mean
+
+
+def _at_best(result: Result) -> Result:
+    if BEST not in result.statistics:
+        return result
+    answers = tuple(row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers)
+    best = result.statistics[BEST]
+    return replace(result, interval=best.interval, statistics={**result.statistics, MAIN_METRIC: best}, answers=answers)
+
+
+def _share(result: Result, name: str) -> float:
+    return result.statistics[name].interval.mean if name in result.statistics else 0.0
+
+
+def _aggregate(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Interval:
+    metric = protocol.metric or MAIN_METRIC
+    if protocol.aggregation == "mean over questions":
+        return _pool([result for part in parts for result in part], metric)
+    means = [mean_over_tasks(entry.tasks, part, metric)[0] for entry, part in zip(entries, parts, strict=True)]
+    if protocol.aggregation == "mean over entries":
+        return mean_of_means(means)
+    return area_over_lengths({entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)})
+
+
+def _pool(results: Sequence[Result], metric: str) -> Interval:
+    """Return the mean over all answers of several runs; of a single run, the run's own mean and interval."""
+    if len(results) == 1:
+        return results[0].statistics[metric].interval
+    rows = [row for each in results for row in each.answers]
+    values = [row.score if metric == MAIN_METRIC else row.values.get(metric) for row in rows]
+    scored = [(row, value) for row, value in zip(rows, values, strict=True) if value is not None]
+    interval = mean_interval([value for _, value in scored], [_cluster(row) for row, _ in scored])
+    return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
+
+
+def _cluster(row: InstanceScore) -> object:
+    # Other groups than texts have the same names in other tasks and at other lengths.
+    return row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group)
+
+
+def published_interval(row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()) -> Interval:
+    """Return a published number, 0 to 1, with the widest interval that its sample allows; NaN if that is not known.
+
+    Args:
+        own: own numbers by the protocol. If a protocol asks all questions of its data, one without reasons against it
+            has as many as the published number.
+    """
+    value = row.value / 100
+    whole = [each.interval.n for each in own if not each.reasons] if protocol.asks_all else []
+    samples = protocol.samples or max(whole, default=0)
+    ends = wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
+    return Interval(value, *ends, samples)
+
+
+def find_rows(rows: Iterable[Reported], model: str) -> list[Reported]:
+    """Return the published rows of a model, whatever its organization, date and capital letters."""
+    return [row for row in rows if _plain(row.model) == _plain(model)]
+
+
+def _plain(model: str) -> str:
+    name = re.sub(r"[^a-z0-9.]+", "-", model.lower().rpartition("/")[2]).strip("-")
+    return _DATE.sub("", name).removeprefix("claude-")
+
+
+def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort: str | None) -> Verdict:
+    """Say whether a measurement agrees with a published number.
+
+    Args:
+        effort: the reasoning effort of the user's model; None if it is not known.
+    """
+    published = published_interval(row, protocol, [own])
+    reasons = [
+        *own.reasons,
+        *(f"the page does not say {what}" for what in protocol.not_stated),
+        *_effort_reasons(row, effort),
+        *_cut_reasons(own, published),
+    ]
+    what = f"{row.value:g} of {row.label}"
+    if reasons:
+        return Verdict("not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}.")
+    kind = _compare(own.interval, published)
+    difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
+    least = detectable_from(own.interval, published)
+    found = f"one of {100 * least:.1f} points" if least < math.inf else "none"
+    power = f"{found} is found in 80 % of cases"
+    if math.isnan(published.low):
+        power = f"the page does not say of how many questions, and at best {power}"
+    return Verdict(kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}.")
+
+
+def _effort_reasons(row: Reported, effort: str | None) -> list[str]:
+    if not row.effort:
+        return ["the page does not say the reasoning effort"]
+    if row.effort == (effort or NO_REASONING):
+        return []
+    return [f"the published effort is {row.effort}, and yours is {effort or 'not known'}"]
+
+
+def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
+    """Return a reason if cut answers decide the verdict: they could all be right with a larger output budget.
+
+    They do if the published number lies between the number and its best case, or if only one of these differs from it.
+    """
+    if not own.cut:
+        return []
+    by = own.best - own.interval.mean
+    mean, low, high = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
+    best = Interval(mean, low, high, own.interval.n)
+    is_crossed = own.interval.mean <= published.mean <= own.best
+    if not is_crossed and _compare(own.interval, published) == _compare(best, published):
+        return []
+    return [
+        f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output budget the number could be up to"
+        f" {100 * own.best:.1f} (`helm-longctx run --retry-cut 4x` asks for them again)"
+    ]
+
+
+def _compare(own: Interval, published: Interval) -> Kind:
+    if math.isnan(published.low):  # with few questions, the published number could be any distance from the truth
+        return "agrees" if own.low <= published.mean <= own.high else "cannot tell"
+    return "differs" if compare_intervals(own, published).p_value < SIGNIFICANCE else "agrees"

@@ -1,0 +1,77 @@
+"""The page of numbers that model releases report: own scores beside them, each protocol apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from helm_longctx.apps.reproduction.reproduction import Measurement, measure, published_interval
+from helm_longctx.documents.document import Cell, Column, Section, Table
+from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.results.boards import Board, show_model
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import find_protocols
+
+ABOUT = (
+    "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
+    f" published numbers are the widest that their samples allow. {MARK} marks an own score that departs from the"
+    " protocol; its note says how."
+)
+
+
+def reported_sections(board: Board) -> list[Section]:
+    """Return a section for each family of reported protocols of which the user's models have numbers."""
+    results = [each for _, rows in board.runs for each in rows]
+    families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
+    # The published tables of benchmarks are on the leaderboard.
+    for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
+        if protocol.rows and not protocol.is_table and (found := measure(protocol, board.benchmark, results)):
+            families.setdefault(protocol.family, []).append((protocol, found))
+    return [_section(board, family, points) for family, points in families.items()]
+
+
+def _section(board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]) -> Section:
+    name = f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip("-")
+    own = list(dict.fromkeys(each.model for _, found in points for each in found))
+    published = list(dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows))
+    columns = [
+        Column("Reported", is_number=False),
+        *(Column(show_model(model)) for model in own),
+        *map(Column, published),
+    ]
+    rows = [_row(protocol, found, own, published) for protocol, found in points]
+    first = points[0][0]
+    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
+    return Section(name, family, [Table(name, family, columns, rows, about)])
+
+
+def _row(protocol: Protocol, found: Sequence[Measurement], own: Sequence[str], published: Sequence[str]) -> list[Cell]:
+    by_model = {each.model: each for each in found}
+    by_label = {row.label: row for row in protocol.rows}
+    return [
+        Cell(protocol.point or protocol.title),
+        *(_own_cell(by_model.get(model)) for model in own),
+        *(_published_cell(by_label.get(label), protocol, found) for label in published),
+    ]
+
+
+def _own_cell(found: Measurement | None) -> Cell:
+    if found is None:
+        return Cell("")
+    text = percent(found.interval.mean) + (f" {MARK}" if found.reasons else "")
+    tag = "lacking" if found.reasons else ""
+    return Cell(
+        text,
+        found.interval.mean,
+        range_text(found.interval.low, found.interval.high) or "unknown",
+        "; ".join(found.reasons),
+        tag=tag,
+    )
+
+
+def _published_cell(row: Reported | None, protocol: Protocol, found: Sequence[Measurement]) -> Cell:
+    if row is None:
+        return Cell("")
+    note = f"{row.source.title}, {row.source.date}. Confidence: {row.confidence}. {row.source.settings}".strip()
+    interval = published_interval(row, protocol, found)
+    return Cell(f"{row.value:g}", interval.mean, range_text(interval.low, interval.high) or "unknown", note)

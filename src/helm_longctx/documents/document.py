@@ -1,0 +1,229 @@
+"""A report as data: pages of sections with texts, tables and figures. Each output format renders the same document.
+
+The `kind` of a block selects its part of the templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, ClassVar
+
+Row = Mapping[str, object]
+"""A row of a figure's data."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Args:
+        text: the text in the cell.
+        value: the unrounded number, by which the table is sorted and which data files have; None if there is none.
+            Scores are in 0…1.
+        detail: a small text after the text, such as an interval.
+        note: explanation of the cell, which is a tooltip on pages.
+        link: address of the page to which the cell leads.
+        tag: `best` or `lacking`, which pages show by type and colour; in the cell of a model `own`, `unranked` (an own
+            one without a rank) or `floor`, which pages show in the whole row.
+    """
+
+    text: str
+    value: float | None = None
+    detail: str = ""
+    note: str = ""
+    link: str = ""
+    tag: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        note: explanation of the column, which is a tooltip on pages.
+        is_number: whether the column is aligned to the right and sorted from large to small.
+        is_ranked: whether the rows are sorted by this column at first, which pages show.
+        folds: whether a terminal may break its texts inside of words. Names of models stay whole.
+    """
+
+    title: str
+    note: str = ""
+    is_number: bool = True
+    is_ranked: bool = False
+    folds: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Args:
+        name: name that is unique in the report, and the stem of the CSV file.
+        rows: the rows, in the order in which they are shown.
+        search: whether readers can search the rows by text.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    about: str = ""
+    search: bool = False
+    kind: ClassVar[str] = "table"
+
+    @property
+    def header(self) -> list[str]:
+        """The titles of the columns."""
+        return [column.title for column in self.columns]
+
+    @property
+    def bodies(self) -> list[tuple[str, list[Sequence[Cell]]]]:
+        """The rows in groups that stay apart when readers sort: of the user's models, of others, and of floors."""
+        return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=_row_kind)]
+
+    def plain_rows(self) -> list[list[str | float]]:
+        """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
+        return [[_plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
+
+
+def text_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], about: str = "", right: Collection[str] = ()
+) -> Table:
+    """Return a table of texts, which has no data of its own.
+
+    Args:
+        right: the columns that are aligned to the right.
+    """
+    heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
+    return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
+
+
+def _row_kind(row: Sequence[Cell]) -> str:
+    return next((cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other")
+
+
+def _plain(cell: Cell, column: Column) -> str | float:
+    if not column.is_number:
+        return cell.text
+    # Nine digits hide the noise of floating-point sums, and no table shows more.
+    return "" if cell.value is None else round(cell.value, 9)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot.
+
+    Args:
+        name: name that is unique in the report, and the stem of the data files.
+        about: text that says what the plot shows and how to read it, also for screen readers.
+        spec: the Vega-Lite specification, whose data set has the name `rows`.
+        rows: the data.
+        by_model: whether the rows have a `model`, so that readers can choose models.
+    """
+
+    name: str
+    title: str
+    about: str
+    spec: Mapping[str, Any]
+    rows: Sequence[Row]
+    by_model: bool = False
+    kind: ClassVar[str] = "figure"
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all fields of the rows."""
+        # Rows of a layer can lack fields of another layer.
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def plain_rows(self) -> list[list[Any]]:
+        """Return the rows for a CSV file."""
+        header = self.header
+        return [[row.get(name) for name in header] for row in self.rows]
+
+    def full_spec(self, rows: Iterable[Row] | None = None) -> dict[str, Any]:
+        """Return the specification with its data."""
+        return {**self.spec, "datasets": {"rows": list(self.rows if rows is None else rows)}}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to the first question of readers: which model is better, and how certain that is.
+
+    Args:
+        question, verdict: the question, and the answer in a sentence.
+        certainty: text that says with which models the best one is tied; empty without a comparison.
+        is_sure: whether the best model is compared with others and tied with none.
+        note: text about the limits of the answer.
+    """
+
+    question: str
+    verdict: str
+    certainty: str
+    is_sure: bool
+    note: str = ""
+    kind: ClassVar[str] = "answer"
+
+
+Block = Table | Figure | Answer
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Args:
+        choice: the length that the section is about, if readers choose one of several sections.
+    """
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+    about: str = ""
+    choice: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the report.
+
+    Args:
+        file: the name of its file.
+        group: the title of the benchmark to which it belongs.
+        choices: the values of `Section.choice`. The first one is shown at first.
+        models: the models that readers can show or hide, and whether each is shown at first.
+    """
+
+    file: str
+    title: str
+    group: str
+    sections: Sequence[Section]
+    about: str = ""
+    choices: Sequence[str] = ()
+    models: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of all sections."""
+        return [block for section in self.sections for block in section.blocks]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole report.
+
+    Args:
+        suite: the suite's name; empty for published results alone.
+        made: the time at which it was made, and the version of this package.
+    """
+
+    title: str
+    suite: str
+    made: str
+    pages: Sequence[Page]
+
+    @property
+    def groups(self) -> list[str]:
+        """The benchmarks, each once."""
+        return list(dict.fromkeys(page.group for page in self.pages))

@@ -1,0 +1,116 @@
+"""Every format of a number, an interval, a mark or a unit, and the escapes of Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from helm_longctx.redaction.abbreviation import is_invisible
+
+MARK = "†"
+"""Marks a score that is not comparable."""
+
+DASH = "–"
+"""Stands for a number that is not known or does not exist."""
+
+_TEX = {
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\dag{}", "±": r"$\pm$"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+class Bounded(Protocol):
+    """A number with the ends of its interval, which are NaN if they are not known."""
+
+    @property
+    def mean(self) -> float:
+        """The number."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+
+def percent(value: float) -> str:
+    """Return a score in percent with one decimal, as people read it."""
+    return f"{100 * value:.1f}"
+
+
+def signed_percent(value: float) -> str:
+    """Return a difference of scores in points with one decimal and its sign, which is `+` if it is rounded to 0."""
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def points(margin: float) -> str:
+    """Return a margin for readers, such as "2 points"."""
+    return f"{100 * margin:g} point{'' if margin == 0.01 else 's'}"
+
+
+def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
+    """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`; empty if its ends are not known.
+
+    Args:
+        show: returns the text of an end.
+    """
+    if math.isnan(high - low):
+        return ""
+    ends = show(low), show(high)
+    # A dash before or after a sign would look like another minus.
+    return (" to " if any(end.startswith(("+", "-", "−")) for end in ends) else "–").join(ends)
+
+
+def interval_text(interval: Bounded | None, mark: str = "", show: Callable[[float], str] = percent) -> str:
+    """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known; empty for None.
+
+    Args:
+        mark: stands after the mean.
+        show: returns the text of a number; `signed_percent` for differences.
+    """
+    if interval is None:
+        return ""
+    ends = range_text(interval.low, interval.high, show)
+    return f"{show(interval.mean)}{mark}" + (f" ({ends})" if ends else "")
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value for a table, such as `0.0312` or `< 0.0001`."""
+    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+
+
+def p_sentence(p_value: float) -> str:
+    """Return a p-value for a sentence, such as `p = 0.031` or `p < 0.001`."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def amount(value: float | None) -> str:
+    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def count(value: int) -> str:
+    """Return a number of things, such as `12,345`."""
+    return f"{value:,}"
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
+    seen = "".join(" " if is_invisible(character) else character for character in text)
+    return " ".join(seen.split())
+
+
+def escape_markdown(text: str) -> str:
+    """Escape characters that are markup in Markdown, and those that would end a table's row."""
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", one_line(text))
+
+
+def escape_tex(text: str) -> str:
+    """Escape characters that are commands in LaTeX."""
+    return "".join(_TEX.get(character, character) for character in one_line(text))

@@ -1,0 +1,151 @@
+"""Writes a report as one document: Markdown, LaTeX or PDF, with plots as files.
+
+Of pages with a choice of lengths, a document has the main length.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from helm_longctx.documents.document import Figure, Page, Report, Section
+from helm_longctx.documents.numbers import escape_markdown, escape_tex
+from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.site import templates, write_data
+from helm_longctx.errors import InputError
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+"""Names of Chromium and of browsers that are based on it. The environment variable CHROMIUM can name another one."""
+
+_PRINT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format of documents.
+
+    Args:
+        template: the name of its template.
+        picture: the extension of its plots.
+        escape: escapes a text for the format; None for HTML, whose templates escape all texts.
+    """
+
+    template: str
+    file: str
+    picture: str
+    escape: Callable[[str], str] | None = None
+
+
+KINDS: Mapping[str, Kind] = {
+    "markdown": Kind("report.md", "report.md", "svg", escape_markdown),
+    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex),
+    "pdf": Kind("document.html", "report.html", "svg"),
+}
+
+
+def write_document(report: Report, folder: Path, kind: str) -> Path:
+    """Write a report as one document, with its plots in the folder `plots` and its data in `data`.
+
+    Args:
+        kind: one of `KINDS`. A PDF contains its plots.
+
+    Returns:
+        The document.
+
+    Raises:
+        InputError: there is no Chromium, which makes the PDF.
+    """
+    if kind != "pdf":
+        return _write(report, folder, KINDS[kind])
+    browser = find_browser()
+    with tempfile.TemporaryDirectory(prefix="report-") as temporary:
+        page = _write(report, Path(temporary), KINDS[kind])
+        return print_page(browser, page, folder / "report.pdf")
+
+
+def find_browser() -> str:
+    """Find Chromium.
+
+    Raises:
+        InputError: there is none.
+    """
+    names = [os.environ.get("CHROMIUM", ""), *BROWSERS]
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if not found:
+        raise InputError("format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead")
+    return found
+
+
+def print_page(browser: str, page: Path, target: Path) -> Path:
+    """Print a page into a PDF file.
+
+    Raises:
+        InputError: the browser fails.
+    """
+    # Chromium's sandbox does not work for root, who starts browsers only in containers.
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
+    # The profile is new, because with the profile of a running browser Chromium only opens the page there.
+    command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={target.resolve()}", page.as_uri()]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
+        ) from None
+    # Chromium can end with status 0 although it has not written the file.
+    if done.returncode or not target.is_file():
+        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}; use another format")
+    return target
+
+
+def _write(report: Report, folder: Path, kind: Kind) -> Path:
+    for name in ("plots", "data"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    pages = [(page, _main_sections(page)) for page in report.pages]
+    for page, sections in pages:
+        for block in (block for section in sections for block in section.blocks):
+            write_data(block, folder / "data")
+            if isinstance(block, Figure):
+                _draw(block, page.models, folder / "plots" / f"{block.name}.{kind.picture}")
+    text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
+    path = folder / kind.file
+    # Texts can contain lone surrogates, which UTF-8 does not allow.
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def _main_sections(page: Page) -> list[Section]:
+    # The first section is about the main length.
+    return [section for section in page.sections if section.choice in ("", page.sections[0].choice)]
+
+
+def _draw(figure: Figure, models: Mapping[str, bool], path: Path) -> None:
+    """Draw a plot with the models that pages show at first."""
+    shown = [
+        row
+        for row in figure.rows
+        if not figure.by_model or row.get("kind") == "floor" or models.get(str(row.get("model")), True)
+    ]
+    write_picture(figure.full_spec(shown), path)
+
+
+def _environment(kind: Kind) -> Environment:
+    if kind.escape is None:
+        return templates()
+    # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
+    marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
+    delimiters: dict[str, Any] = {f"{name}_start_string": start for name, (start, _) in marks.items()}
+    delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
+    # Jinja escapes nothing here, but the templates pass each text through the filter.
+    environment = templates().overlay(autoescape=False, **delimiters)
+    environment.filters = {**environment.filters, "text": kind.escape}
+    return environment

@@ -1,0 +1,449 @@
+"""Vega-Lite specifications of the report's plots, and their themes. The data set of each plot is called `rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from helm_longctx.documents.numbers import MARK
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+"""The name of the schema. It is not downloaded."""
+
+FONT = (
+    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei",'
+    " sans-serif"
+)
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+"""Shapes of points. With them, models can be distinguished without colours."""
+
+_PERCENT = {"type": "quantitative", "format": ".1%"}
+"""A score in tooltips. Data have shares in 0…1."""
+
+_AXIS = {"format": ".0%", "tickMinStep": 0.01}
+"""An axis of scores."""
+
+
+def _theme(ink: str, faint: str, grid: str, paper: str, accent: str, palette: str, ramp: str, poles: str) -> Spec:
+    axis = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "domainColor": faint, "tickColor": faint}
+    text = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    return {
+        "background": paper,
+        "font": FONT,
+        "axis": {**axis, **text, "labelLimit": 240},
+        "legend": {
+            "labelColor": ink,
+            "titleColor": ink,
+            **text,
+            "labelLimit": 240,
+            "symbolStrokeWidth": 2,
+            "symbolOpacity": 1,
+        },
+        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "labelFontWeight": "bold"},
+        "title": {"color": ink, "fontSize": 13, "anchor": "start"},
+        "view": {"stroke": None},
+        "point": {"color": accent},
+        "rule": {"color": faint},
+        "text": {"color": ink, "fontSize": 11},
+        "line": {"strokeWidth": 2},
+        "range": {
+            "category": palette.split(),
+            "heatmap": ramp.split(),
+            "ramp": ramp.split(),
+            "diverging": poles.split(),
+        },
+        "params": [
+            # Vega's expressions cannot read the configuration, so the theme's colours are also parameters.
+            {"name": "ink", "value": ink},
+            {"name": "faint", "value": faint},
+            {"name": "accent", "value": accent},
+            {"name": "paper", "value": paper},
+        ],
+    }
+
+
+THEMES = {
+    "light": _theme(
+        *("#1d2126", "#6b727c", "#e4e7eb", "#ffffff", "#0a5c9e"),
+        "#0a6ebd #c2500a #00805f #a3338a #6a5acd #8a6500 #4b5563 #b3261e",
+        "#f3f7fb #c9dff0 #8fbfe0 #4a93c7 #1a659e #0b3c66",
+        "#a8480a #e0935c #f6dcc8 #f4f4f4 #c9dff0 #5fa3d0 #0b4f86",
+    ),
+    "dark": _theme(
+        *("#e6e8eb", "#98a0ab", "#2b3038", "#15181c", "#7ab8ee"),
+        "#6fb3ef #f0995b #3ec79b #d98fd0 #a99cf5 #d8b545 #aeb6c0 #f28b82",
+        "#1b2530 #1f4466 #26669a #3f8fcb #85bfea #d6ebfb",
+        "#f0a36b #b86a35 #5c4231 #24282e #27455f #3a7fb8 #8cc8f5",
+    ),
+}
+"""Vega's configuration by theme. Readers with red-green blindness can also distinguish the colours."""
+
+
+DASHES = ([1, 0], [7, 3], [2, 2])
+"""Dashes of lines without points: the eight colours are used with each of them."""
+
+
+_LEGEND = {"orient": "bottom", "columns": 4, "title": None}
+"""The legend of models."""
+
+
+def _model_scales(second: str) -> Spec:
+    """Return the encoding of models by colour, and by shape or by dashes, in the order of the rows.
+
+    A theme has eight colours. The legend shows both, so that it can tell 24 models apart.
+
+    Args:
+        second: `shape` or `strokeDash`.
+    """
+    values = list(SHAPES) if second == "shape" else [dash for dash in DASHES for _ in range(8)]
+    model = {"field": "model", "type": "nominal", "sort": None}
+    # The encodings are in different layers, so Vega-Lite would make a legend of each.
+    look = {second: {"value": {"expr": f"scale('{second}', datum.value)"}}}
+    return {
+        # Of layers, only one may have an encoding of its own in the legend.
+        "color": {**model, "legend": {**_LEGEND, "encoding": {"symbols": look}}},
+        second: {**model, "legend": None, "scale": {"range": values}},
+    }
+
+
+def _marks(encoding: Spec) -> Spec:
+    """Return a layer with the marks of scores that are not comparable, whose tooltips say why."""
+    text = {"value": {"expr": "datum.mark || ''"}}
+    tooltip = [{"field": "note", "title": "not comparable"}]
+    return {
+        "mark": {"type": "text", "dx": 9, "dy": -7},
+        "encoding": {**encoding, "text": text, "tooltip": tooltip},
+    }
+
+
+def interval_plot(title: str, order: Sequence[str], floors: bool = False, ranks: bool = False) -> Spec:
+    """Return a plot of points with intervals, with a line for each model.
+
+    Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
+
+    Args:
+        floors: whether there are rows with `kind` "floor", which are vertical rules.
+        ranks: whether the scores are ranks.
+    """
+    axis = {"tickMinStep": 1, "format": "d"} if ranks else _AXIS
+    x = {"field": "score", "type": "quantitative", "title": title, "scale": {"zero": False, "nice": True}, "axis": axis}
+    y = {"field": "model", "type": "nominal", "title": None, "sort": list(order), "axis": {"grid": True}}
+    number = {"type": "quantitative", "format": "~r"} if ranks else _PERCENT
+    tooltip = [{"field": "model"}, *({"field": name, **number} for name in ("score", "low", "high"))]
+    scored = [{"filter": "datum.kind != 'floor'"}]
+    floor = {
+        "transform": [{"filter": "datum.kind == 'floor'"}],
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": {"expr": "faint"}},
+        "encoding": {"x": x, "tooltip": tooltip},
+    }
+    interval = {
+        "transform": scored,
+        "mark": {"type": "rule", "strokeWidth": 2, "color": {"expr": "accent"}, "opacity": 0.55},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
+    }
+    # Published points are hollow. Their fill is the colour of the paper, so that the interval is not visible in them.
+    fill = _if("datum.kind == 'own'", {"expr": "accent"}, {"expr": "paper"})
+    point = {
+        "transform": scored,
+        "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 2, "color": {"expr": "accent"}},
+        "encoding": {"x": x, "y": y, "tooltip": tooltip, "fill": fill},
+    }
+    layers = [*([floor] if floors else []), interval, point, {"transform": scored, **_marks({"x": x, "y": y})}]
+    return {**_base(760, {"step": 22}), "layer": layers}
+
+
+def curves(parts: Sequence[str], levels: Sequence[str], x_title: str, over: str = "length") -> Spec:
+    """Return a panel for each part with a curve for each model; rows with `kind` "own" are bold, and those with "floor"
+    are dashed.
+
+    Rows have `model`, `part`, `score`, `low`, `high`, `kind`, and the field of the horizontal axis.
+
+    Args:
+        levels: the values of the horizontal axis, in order.
+        over: the field of the horizontal axis. Panels have a common axis only for lengths.
+    """
+    axis = {"labelAngle": 0, "grid": False}
+    x = {"field": over, "type": "ordinal", "sort": list(levels), "title": x_title, "axis": axis}
+    # Without axes of their own, the panels above an empty place would have theirs below it.
+    own_axes = {"resolve": {"axis" if over == "length" else "scale": {"x": "independent"}}}
+    return {
+        **_base(),
+        **own_axes,
+        "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
+        "columns": 3,
+        "spec": {
+            **{"width": 330, "height": 190},
+            "encoding": {"x": x, "color": {**_model_scales("shape")["color"], "legend": _LEGEND}},
+            "layer": _curve_layers(over),
+        },
+    }
+
+
+def _curve_layers(over: str) -> list[Spec]:
+    """Return intervals, lines, points and marks of scores."""
+    y = {"field": "score", "type": "quantitative", "title": None, "axis": {"tickCount": 5, **_AXIS}}
+    tooltip = [
+        *({"field": name, "title": name} for name in ("model", "part", over)),
+        *({"field": name, **_PERCENT} for name in ("score", "low", "high")),
+    ]
+    return [
+        {
+            "mark": {"type": "rule", "opacity": 0.4, "strokeWidth": 1.5},
+            "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "line"},
+            "encoding": {
+                "y": y,
+                "strokeDash": _if("datum.kind == 'floor'", [2, 3], [1, 0]),
+                "strokeWidth": _if("datum.kind == 'own'", 3, 1.5),
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
+            "encoding": {"y": y, **_model_scales("shape"), "tooltip": tooltip},
+        },
+        _marks({"y": y}),
+    ]
+
+
+def depth_maps(models: Sequence[str], depths: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
+    """Return a panel for each model, in this order: score by depth and length.
+
+    Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`, and `mark`, which is written after the score.
+    """
+    encoding = {
+        "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
+        "y": {"field": "depth", "type": "ordinal", "sort": list(depths), "title": "depth of the evidence"},
+    }
+    # The scale is fixed, so that the colours of two panels can be compared.
+    heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"}
+    heat["legend"] = {"format": ".0%"}
+    text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
+    about = [{"field": name, "title": name} for name in ("model", "length", "depth", "n")]
+    scores = [{"field": name, **_PERCENT} for name in ("score", "low", "high")]
+    layers = _heat_layers(heat, "datum.score > 0.55", text, [*about, *scores])
+    return {
+        **_base(),
+        "facet": {"field": "model", "type": "nominal", "title": None, "sort": list(models)},
+        "columns": 3,
+        # With a width in pixels, pages know how many panels fit side by side.
+        "spec": {"width": 52 * len(lengths), "height": {"step": 26}, "encoding": encoding, "layer": layers},
+    }
+
+
+def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
+    """Return a panel for each part: the scores of models, in the order of the rows, by length.
+
+    Rows have `model`, `part`, a score by length, and `marked`, the lengths at which a mark is written after the score.
+    """
+    encoding = {
+        "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
+        "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
+    }
+    # The scale is fixed, so that the colours of two panels can be compared.
+    heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"}
+    text = f"format(100 * datum.score, '.1f') + (indexof(datum.marked || [], datum.length) < 0 ? '' : '{MARK}')"
+    tooltip = [*({"field": name} for name in ("model", "part", "length")), {"field": "score", **_PERCENT}]
+    return {
+        **_base(),
+        "transform": [{"fold": list(lengths), "as": ["length", "score"]}, {"filter": "isValid(datum.score)"}],
+        "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
+        "columns": 2,
+        "spec": {
+            **{"width": 52 * len(lengths), "height": {"step": 20}, "encoding": encoding},
+            "layer": _heat_layers({**heat, "legend": {"format": ".0%"}}, "datum.score > 0.55", text, tooltip),
+        },
+    }
+
+
+def mirror(spec: Spec) -> Spec:
+    """Return a heat map of a relation without order, which shows each row also with `row` and `column` exchanged."""
+    both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
+    pairs = [{"calculate": names, "as": field} for field, names in both.items()]
+    return {**spec, "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}]}
+
+
+def matrix(
+    order: Sequence[str], field: str, largest: float, text: str, formats: Mapping[str, str | None], legend: str
+) -> Spec:
+    """Return a square heat map with values around zero, written into the cells.
+
+    Rows have `row`, `column`, the field, and the fields of the tooltips.
+
+    Args:
+        largest: the value with the strongest colour; its negative has the opposite colour.
+        text: Vega expression for the text of a cell.
+        formats: the further fields of tooltips with their formats; None for texts.
+        legend: the format of the legend.
+    """
+    axis = {"labelAngle": -40, "orient": "top", "labelAlign": "left"}
+    encoding = {
+        "x": {"field": "column", "type": "nominal", "sort": list(order), "title": None, "axis": axis},
+        "y": {"field": "row", "type": "nominal", "sort": list(order), "title": None},
+    }
+    # Zero has the neutral colour, whatever the values are.
+    scale = {"domain": [-largest, largest], "domainMid": 0}
+    heat = {"field": field, "type": "quantitative", "title": field, "scale": scale, "legend": {"format": legend}}
+    details = [
+        {"field": name, "title": name, **({"type": "quantitative", "format": each} if each else {})}
+        for name, each in {"row": None, "column": None, **formats}.items()
+    ]
+    layers = _heat_layers(heat, f"abs(datum.{field}) > {0.62 * largest}", text, details)
+    return {**_base({"step": 52}, {"step": 26}), "encoding": encoding, "layer": layers}
+
+
+def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec]) -> list[Spec]:
+    """Return coloured cells and their texts, which contrast with the cells in every theme."""
+    ink = {"expr": f"{is_strong} ? paper : ink"}
+    return [
+        {
+            "mark": {"type": "rect", "stroke": {"expr": "paper"}, "strokeWidth": 1},
+            "encoding": {"color": heat, "tooltip": list(tooltip)},
+        },
+        {"mark": {"type": "text", "color": ink, "fontSize": 10.5}, "encoding": {"text": {"value": {"expr": text}}}},
+    ]
+
+
+def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
+    """Return a plot of one part against another, which readers choose, with their correlation.
+
+    Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of the correlation
+    of these two parts.
+
+    Args:
+        parts: the title of each part.
+        x, y: the parts that are shown first.
+        counts: what rows are, in the plural, if equal rows are one point whose area is their number; else each row is
+            a point of a model.
+    """
+    axis = {"type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": _AXIS}
+    tooltip = [{"field": counts or "model"}, {"field": "x", **_PERCENT}, {"field": "y", **_PERCENT}]
+    points = [
+        {"calculate": "datum[across]", "as": "x"},
+        {"calculate": "datum[up]", "as": "y"},
+        {"filter": "isValid(datum.x) && isValid(datum.y)"},
+        *([{"aggregate": [{"op": "count", "as": counts}], "groupby": ["x", "y"]}] if counts else []),
+    ]
+    scale = {"rangeMin": 30, "rangeMax": 300}
+    size = {"size": {"field": counts, "type": "quantitative", "scale": scale, "legend": None}} if counts else {}
+    # Above the plot, no point can cover the text.
+    corner = {"x": {"value": 0}, "y": {"value": -22}}
+    return {
+        **_base(520, 360),
+        "params": _axis_choices(parts, x, y),
+        "layer": [
+            {
+                "transform": points,
+                "mark": {"type": "point", "size": 55, "filled": True, "color": {"expr": "accent"}, "opacity": 0.75},
+                "encoding": {
+                    "x": {"field": "x", **axis, "title": "horizontal axis: score"},
+                    "y": {"field": "y", **axis, "title": "vertical axis: score"},
+                    "tooltip": tooltip,
+                    **size,
+                },
+            },
+            {
+                "transform": [{"filter": {"or": [_axes("row", "column"), _axes("column", "row")]}}],
+                "mark": {"type": "text", "align": "left", "fontSize": 13},
+                "encoding": {"text": {"field": "label"}, **corner},
+            },
+        ],
+    }
+
+
+def _axes(across: str, up: str) -> str:
+    return f"datum.{across} == across && datum.{up} == up"
+
+
+def _axis_choices(parts: Mapping[str, str], x: str, y: str) -> list[Spec]:
+    """Return the parameters that hold the chosen parts."""
+    return [_choice("across", "Horizontal axis", parts, x), _choice("up", "Vertical axis", parts, y)]
+
+
+def _choice(name: str, title: str, options: Mapping[str, str], value: str) -> Spec:
+    """Return a parameter that readers set by a menu of titles."""
+    menu = {"input": "select", "options": list(options), "labels": list(options.values()), "name": f"{title} "}
+    return {"name": name, "value": value, "bind": menu}
+
+
+def property_scatter(
+    properties: Mapping[str, str], parts: Mapping[str, str], part: str, kinds: Mapping[str, Sequence[str]]
+) -> Spec:
+    """Return a plot of the score of a part against a property of models, both of which readers choose.
+
+    Rows have `model`, the properties as numbers, the kinds as texts, and a score by part.
+
+    Args:
+        properties: the title of each property; the first one is shown first.
+        parts: the title of each part.
+        part: the part that is shown first.
+        kinds: the values by which readers can choose models; colours show the first kind.
+    """
+    menus = [
+        _choice(f"only_{kind}", kind.capitalize(), {"": "all", **{value: value for value in values}}, "")
+        for kind, values in kinds.items()
+    ]
+    return {
+        **_base(620, 380),
+        "params": [
+            _choice("across", "Horizontal axis", properties, next(iter(properties))),
+            _choice("up", "Vertical axis", parts, part),
+            *menus,
+        ],
+        "transform": [
+            {"calculate": "datum[across]", "as": "x"},
+            {"calculate": "datum[up]", "as": "y"},
+            {"filter": "isValid(datum.x) && isValid(datum.y)"},
+            *({"filter": f"only_{kind} == '' || datum.{kind} == only_{kind}"} for kind in kinds),
+        ],
+        "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.8},
+        "encoding": _property_encoding(properties, kinds),
+    }
+
+
+def _property_encoding(properties: Mapping[str, str], kinds: Mapping[str, Sequence[str]]) -> Spec:
+    # Windows are powers of two, so they are written in thousands of 1,024.
+    ticks = {"labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"}
+    scale = {"type": "log", "base": 2, "padding": 12}
+    x = {"field": "x", "scale": scale, "axis": ticks, "title": ", or ".join(properties.values())}
+    y = {"field": "y", "scale": {"zero": False, "nice": True}, "axis": _AXIS, "title": "score"}
+    # With a fixed domain, the colours stay the same when readers choose models.
+    (first, values), *_ = kinds.items()
+    colour = {"field": first, "type": "nominal", "scale": {"domain": list(values)}}
+    return {
+        "x": {"type": "quantitative", **x},
+        "y": {"type": "quantitative", **y},
+        "color": {**colour, "legend": {"orient": "bottom", "columns": 4, "title": None}},
+        "tooltip": [
+            {"field": "model"},
+            {"field": "y", "title": "score", **_PERCENT},
+            *({"field": name, "title": title} for name, title in properties.items()),
+            *({"field": kind} for kind in kinds),
+        ],
+    }
+
+
+def profiles() -> Spec:
+    """Return for each model, the share of tasks with at least some score. Rows have `model`, `threshold`, `share`."""
+    return {
+        **_base(760, 280),
+        "mark": {"type": "line", "interpolate": "step-after", "tooltip": True},
+        "encoding": {
+            "x": {"field": "threshold", "type": "quantitative", "title": "score", "axis": _AXIS},
+            "y": {"field": "share", "type": "quantitative", "title": "share with a higher score", "axis": _AXIS},
+            **_model_scales("strokeDash"),
+        },
+    }
+
+
+def _if(test: str, value: Any, otherwise: Any) -> Spec:
+    return {"condition": {"test": test, "value": value}, "value": otherwise}
+
+
+def _base(width: Any = None, height: Any = None) -> Spec:
+    size = {name: value for name, value in (("width", width), ("height", height)) if value is not None}
+    return {"$schema": SCHEMA, "data": {"name": "rows"}, **size}

@@ -1,0 +1,91 @@
+"""Prints the blocks of a document in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from helm_longctx.documents.document import Answer, Block, Cell, Column, Table
+from helm_longctx.redaction.abbreviation import escape_invisible
+
+_WIDTH = 120
+"""Number of columns if standard output is not a terminal, where rich would assume 80."""
+
+_FOLD = 12
+"""Width to which a column of texts may be folded."""
+
+
+def print_blocks(blocks: Iterable[Block | None]) -> None:
+    """Print tables and answers. Figures are for pages, and None stands for a block without content."""
+    for block in blocks:
+        if isinstance(block, Answer):
+            print(*filter(None, (block.verdict, block.certainty, block.note)), sep="\n")
+        elif isinstance(block, Table):
+            print_table(block)
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal.
+
+    Columns that do not fit beside the first one are in further tables with the same rows.
+    """
+    console = _Console(width=find_width(), markup=False, emoji=False)
+    for grid in _grids(table, find_width()):
+        console.print(grid)
+    if table.about:
+        print(table.about)
+
+
+def find_width() -> int:
+    """Return the width of the terminal, or 120 columns if standard output is not a terminal."""
+    return Console().width if sys.stdout.isatty() else _WIDTH
+
+
+def _grids(table: Table, width: int) -> Iterator[Grid]:
+    columns = [(column, [_text(row[place]) for row in table.rows]) for place, column in enumerate(table.columns)]
+    first, rest = columns[0], columns[1:]
+    while True:
+        # The borders are a character, and a column's padding and right border are three.
+        room, taken = width - 4 - _least_width(*first), 0
+        for column, cells in rest:
+            room -= 3 + _least_width(column, cells)
+            taken += room >= 0 or not taken
+        grid = Grid(title=table.title, title_justify="left")
+        for column, _ in (first, *rest[:taken]):
+            grid.add_column(column.title, overflow="fold", justify="right" if column.is_number else "left")
+        for row in zip(*(cells for _, cells in (first, *rest[:taken])), strict=True):
+            grid.add_row(*row)
+        yield grid
+        rest = rest[taken:]
+        if not rest:
+            return
+
+
+def _least_width(column: Column, cells: Sequence[str]) -> int:
+    """Return the width that a column needs: of the longest word in its heading, and of its longest cell."""
+    longest = max((cell_len(line) for cell in cells for line in cell.split("\n")), default=0)
+    return max(*map(cell_len, column.title.split() or [""]), min(longest, _FOLD) if column.folds else longest, 1)
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell.text} ({cell.detail})" if cell.detail else cell.text
+
+
+class _Console(Console):
+    """A console that shows control characters in texts as escapes, so that no name of a model controls the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text of a table. rich calls this for titles, headings and cells."""
+        return super().render_str(escape_invisible(text), **options)
+
+
+def print_grid(table: Grid) -> None:
+    """Print a table of rich as wide as the terminal."""
+    # Names of models are no markup.
+    _Console(width=find_width(), markup=False, emoji=False).print(table)

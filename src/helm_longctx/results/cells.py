@@ -1,0 +1,134 @@
+"""What several pages show alike: scores with intervals and marks, the order and the names of models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from helm_longctx.documents.document import Cell
+from helm_longctx.documents.numbers import MARK, p_sentence, percent, range_text
+from helm_longctx.results.boards import FLOORS, Board, show_model
+from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.rows import score_notes
+from helm_longctx.results.statistics.correlation import Correlation
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.ranking import Rank
+
+SHOWN = 12
+"""Number of models in plots: the user's own, and the best published ones in the remaining places."""
+
+FEWEST_PUBLISHED = 4
+"""Number of published models in plots, however many own models there are."""
+
+
+def caveat_kinds(caveats: Iterable[Caveat]) -> str:
+    """Return the reasons without their numbers and tasks."""
+    texts = ("missing tasks" if caveat.kind == "missing" else caveat.text.partition(":")[0] for caveat in caveats)
+    return ", ".join(dict.fromkeys(texts))
+
+
+def own_first(models: Iterable[str]) -> list[str]:
+    """Return the models in the same order, the user's own first."""
+    return sorted(models, key=lambda model: model.startswith(PUBLISHED))
+
+
+def shown_models(ranking: Sequence[Result]) -> list[str]:
+    """Return the models that plots show, best first: the user's own, and then the best published ones."""
+    own = [each.model for each in ranking if not each.is_published]
+    published = [each.model for each in ranking if each.is_published]
+    return [*own, *published[: max(SHOWN - len(own), FEWEST_PUBLISHED)]]
+
+
+def all_models(board: Board) -> list[str]:
+    """Return the user's models, the floors, and the published models, each by rank."""
+    part = board.main_part(board.main_length)
+    scores = [*board.ranking(board.main_length, part), *board.unranked(board.main_length, part)]
+    ranked = [each.model for each in scores]
+    kinds = ("own", "floor", "published")
+    return sorted(dict.fromkeys([*ranked, *board.models]), key=lambda model: kinds.index(kind_of(board, model)))
+
+
+def kind_of(board: Board, model: str) -> str:
+    """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
+    return "floor" if board.is_floor(model) else "published" if model.startswith(PUBLISHED) else "own"
+
+
+def short_name(model: str) -> str:
+    """Return the name of a model in plots."""
+    return FLOORS.get(model, show_model(model))
+
+
+def model_cell(board: Board, model: str, context: str = "full") -> Cell:
+    """Return a model's name. Its tag puts the row among the rows of its kind."""
+    if context == "none":
+        return Cell(show_model(model), detail="closed book", tag="floor")
+    kind = kind_of(board, model)
+    details = {"own": "", "published": "published", "floor": "floor"}
+    return Cell(show_model(model), detail=details[kind], tag="" if kind == "published" else kind)
+
+
+def number_cell(value: float | None, note: str = "", text: str = "", lacking: str = "") -> Cell:
+    """Return a share in percent, or a dash for None.
+
+    Args:
+        text: the text instead of the percentage.
+        lacking: why the number does not compare with the numbers of other models, if so.
+    """
+    if value is None or math.isnan(value):
+        return Cell("–", note=note)
+    mark, tag = (f" {MARK}", "lacking") if lacking else ("", "")
+    return Cell((text or percent(value)) + mark, value, note="; ".join(filter(None, (note, lacking))), tag=tag)
+
+
+def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
+    """Return a score with its interval and its mark.
+
+    Args:
+        best: the best score of the column.
+        note: why there is no score.
+    """
+    if result is None or not result.has_score:
+        return Cell("–", note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
+    interval = result.interval
+    ends = range_text(interval.low, interval.high)
+    notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
+    notes += [*score_notes(result), *describe(result.caveats)]
+    tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
+    return Cell(
+        percent(interval.mean) + (f" {MARK}" if result.caveats else ""),
+        interval.mean,
+        ends,
+        "; ".join(notes),
+        tag=tag,
+    )
+
+
+def rho_cell(each: Correlation) -> Cell:
+    """Return a correlation with its interval; its p-value is a tooltip."""
+    if math.isnan(each.rho):
+        return Cell("–", note="too few different values")
+    return Cell(
+        f"{each.rho:.2f}", each.rho, range_text(each.low, each.high, "{:.2f}".format), note=p_sentence(each.p_value)
+    )
+
+
+def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
+    """Return a rank with its range, or a dash for None, with a note that says why there is none."""
+    if rank is None:
+        return Cell("–", note=note)
+    return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
+
+
+def score_row(result: Result) -> dict[str, Any]:
+    """Return a score with its interval and its mark for the data of a plot."""
+    row = interval_row(result.interval)
+    return {**row, "mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else row
+
+
+def interval_row(interval: Interval) -> dict[str, float | None]:
+    """Return a mean with its interval for the data of a plot."""
+    ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
+    # Six digits are exact enough for every use, and keep pages small.
+    return {name: None if math.isnan(value) else round(value, 6) for name, value in ends.items()}

@@ -1,1 +1,0 @@
-"""The results of `helm-longctx gate`: two deployments, or one twice, on identical requests."""

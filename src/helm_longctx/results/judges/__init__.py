@@ -1,1 +1,0 @@
-"""Checks a judge with answers whose correct verdict is known."""

@@ -1,0 +1,254 @@
+"""The scores of a suite for terminals: a row for each model, with a column for each mean and each task."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.table import Table
+
+from helm_longctx.documents.numbers import MARK, interval_text
+from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, score_key
+from helm_longctx.results.comparability import describe
+from helm_longctx.results.cut_bounds import find_wide_bounds
+from helm_longctx.results.errata import without_errors
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.results.rows import own_scores
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.files import STATES
+
+PUBLISHED_MODELS = 2
+"""Number of published models that are shown with the user's models: the best ones. The leaderboard has all."""
+
+SERVER = "http://127.0.0.1:8000"
+"""Default address of `helm-longctx serve`."""
+
+_MOST_RUNS = 12
+"""Number of runs whose names are printed."""
+
+_MOST_LINES = 12
+"""Number of lines about cut answers of a benchmark."""
+
+
+def score_tables(boards: Iterable[Board], width: int, published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the tables of each board with runs, or of all boards if there are no runs: for each length and context.
+
+    A row is a model: the user's by rank, then floors, and then published ones. Columns that do not fit into a line are
+    in further tables with the same rows.
+
+    Args:
+        width: number of characters of a line.
+        published: number of published models in a table, the best ones.
+    """
+    for board in own_boards(boards):
+        for context in ("full", "none"):
+            for length in board.lengths:
+                if models := _choose_models(board, length, context, published):
+                    yield from _tables(board, length, context, models, width)
+
+
+def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
+    """Return the user's models with a score, and the best published ones if there is one of the user's."""
+    part, having = board.main_part(length), [place for place in board.scores if place.length == length]
+    models = {place.model for place in having if place.context == context}
+    ranked = [each.model for each in (*board.ranking(length, part), *board.unranked(length, part))]
+    floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
+    order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
+    own = [model for model in order if model in board.own_models and model in models]
+    if board.runs and not own:
+        return []
+    best = [each.model for each in board.competing(length, part) if each.is_published]
+    return [*own, *(best[:published] if context == "full" else [])]
+
+
+def _tables(board: Board, length: int | None, context: str, models: Sequence[str], width: int) -> Iterator[Table]:
+    own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+    folders = {model.rpartition("/")[0] for model in own}
+    # The models of one endpoint share the first part of their names, e.g. `my/`.
+    shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+    names = [model.removeprefix(shared) for model in models]
+    closed = "closed book" if context == "none" else ""
+    title = " ".join(filter(None, (board.title, closed, label(length))))
+    about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
+    columns = list(_columns_of(board, length, context, models))
+    while columns:
+        # The borders are a character, and a column's padding and right border are three.
+        room, count = width - 4 - max(map(cell_len, names)), 0
+        for heading, cells in columns:
+            room -= 3 + max(map(cell_len, (*heading.split("\n"), *cells)))
+            count += room >= 0 or not count
+        table = Table(title=about, title_justify="left")
+        table.add_column("", overflow="fold")
+        for heading, _ in columns[:count]:
+            table.add_column(heading, overflow="fold")
+        for row in zip(names, *(cells for _, cells in columns[:count]), strict=True):
+            table.add_row(*row)
+        yield table
+        columns = columns[count:]
+
+
+def _columns_of(
+    board: Board, length: int | None, context: str, models: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield a heading and the cells of each column: the means, and then the tasks."""
+    for part in _parts(board, length, context, models):
+        scores = [board.score(model, part, length, context) for model in models]
+        right = [without_errors(score) if score else None for score in scores]
+        title = board.titles[part]
+        if any(scores):
+            yield (
+                f"{title}\n{_count(each.interval if each else None for each in scores)}",
+                list(map(score_text, scores)),
+            )
+        if any(right):
+            yield f"{title} without\nknown errors, {_count(right)}", [interval_text(each) for each in right]
+
+
+def _count(intervals: Iterable[Interval | None]) -> str:
+    counts = sorted({each.n for each in intervals if each})
+    return f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}"
+
+
+def _parts(board: Board, length: int | None, context: str, models: Sequence[str]) -> list[str]:
+    """Return the means and the tasks, in the benchmark's order."""
+    categories = board.benchmark.entries
+    tasks = [task.name for each in categories.values() for task in (*each.tasks, *each.variants)]
+
+    def repeats(entry: str, names: Sequence[str]) -> bool:
+        """Whether the mean of a single task repeats it. Of published models often only categories are known."""
+        found = [board.score(model, entry, length, context) for model in models]
+        return len(names) < 2 and not any(each and each.is_published and not each.parts for each in found)
+
+    means = [entry for entry in categories if not repeats(entry, board.tasks_of(entry, length))]
+    # With a single category, the overall score is that category's.
+    overall = [OVERALL] if len([each for each in categories.values() if each.averaged]) > 1 else []
+    return list(dict.fromkeys([*overall, *means, *tasks]))
+
+
+def score_text(score: Result | None) -> str:
+    """Return a score such as `54.2† (45.1–63.3)`; empty for None."""
+    return interval_text(score.interval, MARK if score.caveats else "") if score else ""
+
+
+def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each model of each board: its scores in 0 to 1 by column, and why some are not comparable."""
+    for board in boards:
+        for model in board.models:
+            found = _columns(board, model)
+            yield {
+                "leaderboard": board.title,
+                "model": model,
+                "scores": {name: score.interval.mean for name, score in found.items()},
+                "cut_answers": {name: asdict(cut) for name, score in found.items() if (cut := find_wide_bounds(score))},
+                "without_known_errors": {
+                    name: right.mean for name, score in found.items() if (right := without_errors(score))
+                },
+                "notes": _notes(found),
+            }
+
+
+def notes(boards: Iterable[Board]) -> Iterator[str]:
+    """Yield a line for each reason why scores are not comparable, for each score that cut answers can move by more than
+    its interval, for each task with known errors, and one for generated data."""
+    generated: dict[str, None] = {}
+    for board in boards:
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for model in board.own_models:
+            if text := _notes(_columns(board, model)):
+                reasons[text].append(model)
+        for text, models in reasons.items():
+            names = f"all {len(models)} models" if len(models) == len(board.own_models) > 1 else ", ".join(models)
+            yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
+        yield from _judge_notes(board)
+        yield from _cut_notes(board)
+        yield from _errata_notes(board)
+        rows = (each for _, results in board.runs for each in results)
+        generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
+    if generated:
+        yield f"Generated data, not official files: {', '.join(generated)}"
+
+
+def _judge_notes(board: Board) -> Iterator[str]:
+    """Yield a line for each score that several judges gave, because a table has only one of them."""
+    found: dict[ScoreKey, list[Result]] = defaultdict(list)
+    for result in (*board.tasks, *board.categories):
+        # A mean of a single task repeats it.
+        if result.has_score and result.judges and len(result.parts) != 1:
+            found[score_key(result)].append(result)
+    for key, results in found.items():
+        if len(results) > 1:
+            shown = board.scores.get(key)
+            scores = [
+                f"{score_text(each)} by {' and '.join(sorted(each.judges))}{' (in the table)' if each is shown else ''}"
+                for each in results
+            ]
+            yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
+
+
+def _cut_notes(board: Board) -> Iterator[str]:
+    found = [
+        f"{board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    yield from (f"Cut answers: {line}" for line in found[:_MOST_LINES])
+    if len(found) > _MOST_LINES:
+        yield f"Cut answers: {len(found) - _MOST_LINES} more scores, which the report lists"
+
+
+def _errata_notes(board: Board) -> Iterator[str]:
+    wrong: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
+    for result in board.tasks:
+        wrong[result.task] |= {(result.length, instance) for instance in result.errata}
+    for task, instances in wrong.items():
+        if instances:
+            title = f"{board.title}, {board.titles[task]}"
+            yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
+
+
+def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
+    """Yield lines that say where the answers of runs are: their files, and their pages on HELM's server.
+
+    Args:
+        folder: the suite's folder.
+    """
+    names = [run.path.name for board in boards for run, _ in board.runs]
+    if names:
+        yield f"Answers: {folder}/RUN/{STATES}; with `serve`, {SERVER}/#/runs/RUN. RUN is one of"
+        yield from (f"  {name}" for name in names[:_MOST_RUNS])
+    if len(names) > _MOST_RUNS:
+        yield f"  and {len(names) - _MOST_RUNS} more"
+
+
+def _is_generated(result: Result) -> bool:
+    statistic = result.statistics.get("generated_data")
+    return statistic is not None and statistic.interval.mean > 0
+
+
+def _columns(board: Board, model: str) -> dict[str, Result]:
+    """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
+    found = {}
+    for length in board.lengths:
+        for context in ("full", "none"):
+            for part in board.parts_at(length, context):
+                if score := board.score(model, part, length, context):
+                    found[_heading(board, score)] = score
+    return found
+
+
+def _heading(board: Board, score: Result) -> str:
+    closed = "closed book" if score.context == "none" else ""
+    return " ".join(filter(None, (closed, board.titles[score.part], label(score.length))))
+
+
+def _notes(scores: dict[str, Result]) -> str:
+    columns: dict[str, list[str]] = {}
+    for heading, score in scores.items():
+        for reason in describe(score.caveats):
+            columns.setdefault(reason, []).append(heading)
+    return "; ".join(f"{', '.join(headings)}: {reason}" for reason, headings in columns.items())

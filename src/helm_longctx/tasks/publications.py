@@ -1,0 +1,289 @@
+"""What publications say: scores, properties of their models, and how a score was measured.
+
+A benchmark's folder can have the file `protocols.yaml`, which a reader can check line by line against the sources. Its
+mapping `sources` says where numbers were published. Each item of the list `protocols` is a family of protocols that
+differ in one point, such as the length; `Protocol` is one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from helm_longctx.data.tables import read_table
+from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.errors import InputError
+from helm_longctx.tasks.lengths import parse_length
+
+FILE = "protocols.yaml"
+
+Aggregation = Literal["mean over questions", "mean over entries", "area over lengths"]
+"""How one number is made of the scores of a protocol's run entries."""
+
+POINT = "{point}"
+"""Stands in the names and titles of a family for the name of each point."""
+
+NO_REASONING = "none"
+"""The effort of a model that does not reason, or whose reasoning is turned off."""
+
+_LENGTH = re.compile(r"\blength=([^,]+)")
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published results of a model in one category at one length.
+
+    Args:
+        model: the model's name in the publication.
+        category: the category's name; empty if the benchmark has one category.
+        scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
+        source: the file from which a score of somebody's run was imported without its answers; empty for scores that
+            the benchmark's authors published.
+        samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
+        metrics: the official metrics of tasks whose score is the mean of several, 0…1.
+    """
+
+    model: str
+    category: str
+    length: int | None
+    scores: Mapping[str, float]
+    source: str = ""
+    samples: int | None = None
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def update(self, later: Published) -> Published:
+        """Return a later row of the same place with the scores and metrics of this one that it lacks.
+
+        Scores of tasks replace the score of their category, which earlier versions published.
+        """
+        has_tasks = any(later.scores)
+        kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
+        metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}
+        return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
+
+
+@dataclass(frozen=True)
+class ModelProperties:
+    """What a publication says about a model. A text is empty, and a number None, if it says nothing.
+
+    Args:
+        family: the group of models in the publication.
+        window: the training length in tokens or, if that is unknown, the context window that the maker claims.
+        architecture: how the model attends to its context.
+        positions: how positions are encoded or extrapolated.
+        parameters: billions of parameters; of a mixture of experts the active ones, and after a slash all of them.
+        instruct: whether the publication calls the model instruction-tuned.
+        source: the table from which the other fields are, `instruct` excepted.
+    """
+
+    family: str
+    window: int | None
+    architecture: str
+    positions: str
+    parameters: str
+    instruct: bool
+    source: str
+
+    @property
+    def active(self) -> float | None:
+        """Billions of active parameters, which are all of them except in mixtures of experts."""
+        return float(self.parameters.partition("/")[0]) if self.parameters else None
+
+
+def read_models(package: str) -> dict[str, ModelProperties]:
+    """Read the models' properties in `models.csv`, a file of a benchmark's package, by published name."""
+    return {
+        row["model"]: ModelProperties(
+            row["family"],
+            parse_length(row["window"]) if row["window"] else None,
+            row["architecture"],
+            row["positions"],
+            row["parameters"],
+            row["instruct"] == "1",
+            row["source"],
+        )
+        for row in read_table(package, "models.csv")
+    }
+
+
+@dataclass(frozen=True)
+class PublicationSource:
+    """Where numbers were published.
+
+    Args:
+        title, page, date: the page's title, address and date, YYYY-MM-DD; the date is "unknown" if no copy gives it.
+        settings: what the page says about its settings, as the copies that were read quote or summarize it; empty if
+            they say nothing.
+    """
+
+    title: str
+    page: str
+    date: str
+    settings: str = ""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A published number.
+
+    Args:
+        model: the model's name in the publication.
+        value: the number, 0 to 100.
+        effort: the reasoning effort, `NO_REASONING`, or empty if the page does not say it.
+        confidence: "H" if two independent copies of the page agree, or it was read itself; else "M".
+    """
+
+    model: str
+    value: float
+    effort: str
+    confidence: str
+    source: PublicationSource
+
+    @property
+    def label(self) -> str:
+        """The model with its effort, such as `GPT-5.5 (xhigh)`."""
+        return f"{self.model} ({self.effort})" if self.effort not in ("", NO_REASONING) else self.model
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A reported protocol.
+
+    Args:
+        name: the name that users type, such as `openai mrcr v2 8-needle 4k-8k`.
+        title: the name in tables.
+        family: the title of the protocols that differ only in their point.
+        point: the name of this one in its family; empty if the family has one.
+        about: what is reported, in a sentence or two.
+        entries: run entries without a model, and without the conditions below.
+        aggregation: how the number is made of the scores of the entries.
+        metric: the metric; empty for the tasks' scores.
+        trials: how often each question is asked; None for the task's own number.
+        temperature: the temperature of requests; None if the page does not say it. Then it is the task's.
+        output_tokens: the output budget; None if the page does not say it. Then it is the task's.
+        judge: the judge that is reported; empty without one. It is not in the run entries, because the user chooses it.
+        samples: the number of questions; None if it is not known.
+        asks_all: whether all questions of the data are asked, so as many as a whole run has.
+        not_stated: what else the page does not say, so that no result is comparable.
+        rows: the published numbers.
+        is_table: whether the rows are the benchmark's published table.
+    """
+
+    name: str
+    title: str
+    family: str
+    point: str
+    about: str
+    entries: tuple[str, ...]
+    aggregation: Aggregation
+    metric: str = ""
+    trials: int | None = None
+    temperature: float | None = None
+    output_tokens: int | None = None
+    judge: str = ""
+    samples: int | None = None
+    asks_all: bool = False
+    not_stated: tuple[str, ...] = ()
+    rows: tuple[Reported, ...] = ()
+    is_table: bool = False
+
+    @cached_property
+    def run_entries(self) -> tuple[str, ...]:
+        """The run entries with the protocol's conditions. HELM's own arguments set the temperature and the budget."""
+        conditions = {
+            "repeats": self.trials if (self.trials or 1) > 1 else None,
+            "temperature": self.temperature,
+            "num_output_tokens": self.output_tokens,
+        }
+        pairs = [f"{name}={value}" for name, value in conditions.items() if value is not None]
+        return tuple(
+            ",".join([entry, *pairs]) if ":" in entry else ":".join(filter(None, [entry, ",".join(pairs)]))
+            for entry in self.entries
+        )
+
+    @property
+    def conditions(self) -> list[str]:
+        """The conditions for readers. What the page does not say is named, too."""
+        return [
+            self.aggregation,
+            *([f"metric {self.metric}"] if self.metric else []),
+            f"{self.trials} trials" if (self.trials or 1) > 1 else "one trial" if self.trials else "the task's trials",
+            "temperature not stated" if self.temperature is None else f"temperature {self.temperature:g}",
+            "output budget not stated" if self.output_tokens is None else f"{self.output_tokens:,} output tokens",
+            *([f"judge {self.judge}"] if self.judge else []),
+            *(f"{what} not stated" for what in self.not_stated),
+        ]
+
+
+@cache
+def read_protocols(package: str, published: Callable[[], tuple[Published, ...]] = tuple) -> tuple[Protocol, ...]:
+    """Read the file of a benchmark's package, in the order of the file. A process reads it once, because it is long.
+
+    Args:
+        published: the benchmark's published results, for families whose key `table` names a category of them.
+
+    Raises:
+        InputError: the file is not as `Protocol` describes it.
+    """
+    path = Path(str(resources.files(package) / FILE))
+    document = read_yaml(path)
+    try:
+        sources = {name: PublicationSource(**source) for name, source in document["sources"].items()}
+        families = [_with_table(family, published) for family in document["protocols"]]
+        return tuple(each for family in families for each in _read_family(family, sources))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: it does not have the form of a file of protocols ({what})") from error
+
+
+def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Published, ...]]) -> Mapping[str, Any]:
+    """Return a family with the rows of the benchmark's published table, if its key `table` asks for them.
+
+    A model's number is the mean over the tasks of the category, as in the published table. Models that lack a task that
+    others have are left out.
+    """
+    if "table" not in family:
+        return family
+    table = family["table"]
+    rows = [row for row in published() if row.category == table["category"]]
+    points = {}
+    for point, entry in family["points"].items():
+        length = _LENGTH.search(entry)
+        points[parse_length(length[1]) if length else None] = point
+    tasks = {length: max(len(row.scores) for row in rows if row.length == length) for length in points}
+    values: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        if row.length in tasks and ("" in row.scores or len(row.scores) == tasks[row.length]):
+            values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
+    shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
+    made = [{"model": model, "values": of_model, **shared} for model, of_model in values.items()]
+    return {**{key: value for key, value in family.items() if key != "table"}, "rows": made, "is_table": True}
+
+
+def _read_family(family: Mapping[str, Any], sources: Mapping[str, PublicationSource]) -> Iterator[Protocol]:
+    shared = dict(family)
+    name, title, points, rows = (shared.pop(key) for key in ("name", "title", "points", "rows"))
+    shared["not_stated"] = tuple(shared.get("not_stated", ()))
+    if unknown := shared.keys() - {each.name for each in fields(Protocol)}:
+        raise ValueError(f"{name} has the unknown key {min(unknown)}")
+    for point, entries in points.items():
+        yield Protocol(
+            name=name.replace(POINT, point),
+            title=title.replace(POINT, point),
+            family=title.replace(POINT, "").strip(" ,"),
+            point=point,
+            entries=(entries,) if isinstance(entries, str) else tuple(entries),
+            rows=tuple(
+                Reported(row["model"], row["values"][point], row.get("effort", ""), row["confidence"], source)
+                for row in rows
+                if point in row["values"] and (source := sources[row["source"]])
+            ),
+            **shared,
+        )
