@@ -31,9 +31,8 @@ from helm_longctx._moved import current_name
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.models.apis.attempt import OpensStore, store_watch
-from helm_longctx.models.apis.guard import guard_library
-from helm_longctx.models.apis.limits import LimitedBody
+from helm_longctx.models.apis.guard import LimitedBody, guard_library
+from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.origin import check_origin, is_direct
