@@ -29,10 +29,8 @@ from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import Ask, run
-from helm_longctx.apps.certify.search import Design
+from helm_longctx.apps.certify.search import Design, plan_tests
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.certificates.answers import Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design, plan_tests
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.lengths import effective_length, possible_lengths, share_of_shortest
 from helm_longctx.tasks.registry import find_benchmark

@@ -9,11 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
-from helm_longctx.apps.certify.procedure import Ask
+from helm_longctx.apps.certify.procedure import Ask, run
+from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.certificates.answers import PLACES, Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design
-from helm_longctx.runner.certification.procedure import Ask, run
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens

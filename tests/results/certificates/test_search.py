@@ -15,11 +15,6 @@ from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import Ask, LimitReachedError, run
 from helm_longctx.apps.certify.search import Design, Search
 from helm_longctx.apps.certify.sections import describe_name, describe_verdict, write_certificate
-from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts
-from helm_longctx.results.certificates.answers import Answered, Block, Reply
-from helm_longctx.results.certificates.search import Design, Search
-from helm_longctx.results.report.certificate import describe_name, describe_verdict, write_certificate
-from helm_longctx.runner.certification.procedure import Ask, LimitReachedError, run
 from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts, fixed_records
 from tests.support.endpoints import SimulatedModel
 
