@@ -24,7 +24,6 @@ from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Answer, Figure, Table
 from helm_longctx.documents.numbers import percent
-from helm_longctx.documents.site import write_scores
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.comparison import by_instance, describe_best, describe_pair, find_differences
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
@@ -32,7 +31,7 @@ from helm_longctx.results.means import OVERALL
 from helm_longctx.results.printing import leaderboard_rows, score_tables
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.rows import score_numbers, write_scores
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark

@@ -16,10 +16,11 @@ from typing import Any
 
 from jinja2 import Environment
 
+from helm_longctx.documents.data import write_data
 from helm_longctx.documents.document import Figure, Page, Report, Section
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.pictures import write_picture
-from helm_longctx.documents.site import templates, write_data
+from helm_longctx.documents.site import templates
 from helm_longctx.errors import InputError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from helm_longctx.documents.data import dump_json, write_csv
 from helm_longctx.results.boards import Board
 from helm_longctx.results.cut_bounds import bounds, find_wide_bounds
 from helm_longctx.results.errata import without_errors
@@ -38,6 +40,15 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "floor": board.is_floor(place.model),
             **score_numbers(result),
         }
+
+
+def write_scores(boards: Iterable[Board], folder: Path) -> None:
+    """Write all scores of the boards to `scores.json` and `scores.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [row for board in boards for row in score_rows(board)]
+    (folder / "scores.json").write_bytes(dump_json(rows))
+    cells = [[";".join(each) if isinstance(each, list) else each for each in row.values()] for row in rows]
+    write_csv(folder / "scores.csv", list(rows[0]), cells)
 
 
 def own_scores(board: Board) -> list[Result]:

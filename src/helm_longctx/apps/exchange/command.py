@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.apps.exchange.export import averages
+from helm_longctx.apps.exchange.export import averages, length_plot
 from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
-from helm_longctx.documents.pictures import length_plot, write_picture
+from helm_longctx.documents.pictures import write_picture
 from helm_longctx.documents.plots import Spec
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError

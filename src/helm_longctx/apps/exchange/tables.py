@@ -19,7 +19,8 @@ from typing import Any
 from helm_longctx.apps.exchange.answer_rows import Answer as AnswerRow
 from helm_longctx.apps.exchange.answer_rows import answers
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, Answer, make_runs
-from helm_longctx.apps.exchange.export import Average, Score, averages, scores, unquote_formula, write_csv
+from helm_longctx.apps.exchange.export import Average, Score, averages, scores
+from helm_longctx.documents.data import unquote_formula, write_csv
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.means import OVERALL

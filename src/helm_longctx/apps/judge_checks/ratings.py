@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from helm_longctx.apps.exchange.export import unquote_formula
 from helm_longctx.data.jsonl import JsonLines
+from helm_longctx.documents.data import unquote_formula
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, read_states, reading
 
