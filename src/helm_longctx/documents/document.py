@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
+from helm_longctx.documents.numbers import in_brackets
+
 Row = Mapping[str, object]
 """A row of a figure's data."""
 
@@ -35,6 +37,11 @@ class Cell:
     note: str = ""
     link: str = ""
     tag: str = ""
+
+    @property
+    def line(self) -> str:
+        """The text with the detail in brackets."""
+        return in_brackets(self.text, self.detail)
 
 
 @dataclass(frozen=True)

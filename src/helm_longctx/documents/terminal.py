@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from helm_longctx.documents.document import Answer, Block, Cell, Table
+from helm_longctx.documents.document import Answer, Block, Table
 from helm_longctx.redaction.invisible import escape_invisible
 
 _WIDTH = 120
@@ -46,7 +46,7 @@ def find_width() -> int:
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
     columns = [
-        (column.title, column.is_number, [_text(row[place]) for row in table.rows])
+        (column.title, column.is_number, [row[place].line for row in table.rows])
         for place, column in enumerate(table.columns)
     ]
     (first_title, first_is_number, names), rest = columns[0], columns[1:]
@@ -66,10 +66,6 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
         rest = rest[taken:]
         if not rest:
             return
-
-
-def _text(cell: Cell) -> str:
-    return f"{cell.text} ({cell.detail})" if cell.detail else cell.text
 
 
 class _Console(Console):

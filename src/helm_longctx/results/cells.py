@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from helm_longctx.documents.document import Cell
-from helm_longctx.documents.numbers import MARK, p_sentence, percent, range_text
+from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked, p_sentence, percent, range_text
 from helm_longctx.results.boards import FLOORS, Board, show_model
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import PUBLISHED, Result
@@ -25,8 +26,7 @@ FEWEST_PUBLISHED = 4
 
 def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     """Return the reasons without their numbers and tasks."""
-    texts = ("missing tasks" if caveat.kind == "missing" else caveat.text.partition(":")[0] for caveat in caveats)
-    return ", ".join(dict.fromkeys(texts))
+    return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
 def own_first(models: Iterable[str]) -> list[str]:
@@ -77,9 +77,9 @@ def number_cell(value: float | None, note: str = "", text: str = "", lacking: st
         lacking: why the number does not compare with the numbers of other models, if so.
     """
     if value is None or math.isnan(value):
-        return Cell("–", note=note)
-    mark, tag = (f" {MARK}", "lacking") if lacking else ("", "")
-    return Cell((text or percent(value)) + mark, value, note="; ".join(filter(None, (note, lacking))), tag=tag)
+        return Cell(DASH, note=note)
+    tag, notes = "lacking" if lacking else "", "; ".join(filter(None, (note, lacking)))
+    return Cell(marked(text or percent(value), lacking), value, note=notes, tag=tag)
 
 
 def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
@@ -90,34 +90,36 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
         note: why there is no score.
     """
     if result is None or not result.has_score:
-        return Cell("–", note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
+        return Cell(DASH, note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
     interval = result.interval
-    ends = range_text(interval.low, interval.high)
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    return Cell(
-        percent(interval.mean) + (f" {MARK}" if result.caveats else ""),
-        interval.mean,
-        ends,
-        "; ".join(notes),
-        tag=tag,
-    )
+    cell = interval_cell(interval)
+    return replace(cell, text=marked(cell.text, result.caveats), note="; ".join(notes), tag=tag)
+
+
+def interval_cell(interval: Interval) -> Cell:
+    """Return a share in percent with its interval."""
+    return Cell(percent(interval.mean), interval.mean, range_text(interval.low, interval.high))
+
+
+def count_cell(number: int) -> Cell:
+    """Return a number of things."""
+    return Cell(count(number), number)
 
 
 def rho_cell(each: Correlation) -> Cell:
     """Return a correlation with its interval; its p-value is a tooltip."""
     if math.isnan(each.rho):
-        return Cell("–", note="too few different values")
-    return Cell(
-        f"{each.rho:.2f}", each.rho, range_text(each.low, each.high, "{:.2f}".format), note=p_sentence(each.p_value)
-    )
+        return Cell(DASH, note="too few different values")
+    return Cell(decimals(each.rho), each.rho, range_text(each.low, each.high, decimals), note=p_sentence(each.p_value))
 
 
 def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
     """Return a rank with its range, or a dash for None, with a note that says why there is none."""
     if rank is None:
-        return Cell("–", note=note)
+        return Cell(DASH, note=note)
     return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
 
 

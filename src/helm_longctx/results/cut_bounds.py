@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from helm_longctx.documents.numbers import amount, percent
 from helm_longctx.runs.scores import InstanceScore, Value, values_of
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ class CutBounds:
     @property
     def text(self) -> str:
         """The bounds in percent, for people."""
-        without = "unknown" if math.isnan(self.left_out) else f"{100 * self.left_out:.1f}"
+        without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{100 * self.share:.3g} % of the answers are cut: {100 * self.wrong:.1f} if they are wrong,"
-            f" {without} without them, {100 * self.best:.1f} at best"
+            f"{amount(100 * self.share)} % of the answers are cut: {percent(self.wrong)} if they are wrong,"
+            f" {without} without them, {percent(self.best)} at best"
         )
 
 

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
-from rich.table import Table
-
-from helm_longctx.documents.numbers import MARK, interval_text
+from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.numbers import DASH, MARK
 from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, score_key
+from helm_longctx.results.cells import interval_cell, score_cell
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
@@ -35,21 +34,19 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def score_tables(boards: Iterable[Board], width: int, published: int = PUBLISHED_MODELS) -> Iterator[Table]:
-    """Yield the tables of each board with runs, or of all boards if there are no runs: for each length and context.
+def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the table of each board with runs, or of all boards if there are no runs: for each length and context.
 
-    A row is a model: the user's by rank, then floors, and then published ones. Columns that do not fit into a line are
-    in further tables with the same rows.
+    A row is a model: the user's by rank, then floors, and then published ones.
 
     Args:
-        width: number of characters of a line.
         published: number of published models in a table, the best ones.
     """
     for board in own_boards(boards):
         for context in ("full", "none"):
             for length in board.lengths:
                 if models := _choose_models(board, length, context, published):
-                    yield from _tables(board, length, context, models, width)
+                    yield _table(board, length, context, models)
 
 
 def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
@@ -66,35 +63,23 @@ def _choose_models(board: Board, length: int | None, context: str, published: in
     return [*own, *(best[:published] if context == "full" else [])]
 
 
-def _tables(board: Board, length: int | None, context: str, models: Sequence[str], width: int) -> Iterator[Table]:
+def _table(board: Board, length: int | None, context: str, models: Sequence[str]) -> Table:
     own = [model for model in models if model in board.own_models and not board.is_floor(model)]
     folders = {model.rpartition("/")[0] for model in own}
     # The models of one endpoint share the first part of their names, e.g. `my/`.
     shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
-    names = [model.removeprefix(shared) for model in models]
     closed = "closed book" if context == "none" else ""
     title = " ".join(filter(None, (board.title, closed, label(length))))
     about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
-    columns = list(_columns_of(board, length, context, models))
-    while columns:
-        # The borders are a character, and a column's padding and right border are three.
-        room, count = width - 4 - max(map(cell_len, names)), 0
-        for heading, cells in columns:
-            room -= 3 + max(map(cell_len, (*heading.split("\n"), *cells)))
-            count += room >= 0 or not count
-        table = Table(title=about, title_justify="left")
-        table.add_column("", overflow="fold")
-        for heading, _ in columns[:count]:
-            table.add_column(heading, overflow="fold")
-        for row in zip(names, *(cells for _, cells in columns[:count]), strict=True):
-            table.add_row(*row)
-        yield table
-        columns = columns[count:]
+    heads, columns = zip(*_columns_of(board, length, context, models), strict=True)
+    names = [Cell(model.removeprefix(shared)) for model in models]
+    rows = list(zip(names, *columns, strict=True))
+    return Table(f"scores-{board.file_name}", about, [Column("", is_number=False), *map(Column, heads)], rows)
 
 
 def _columns_of(
     board: Board, length: int | None, context: str, models: Sequence[str]
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[str, list[Cell]]]:
     """Yield a heading and the cells of each column: the means, and then the tasks."""
     for part in _parts(board, length, context, models):
         scores = [board.score(model, part, length, context) for model in models]
@@ -103,10 +88,11 @@ def _columns_of(
         if any(scores):
             yield (
                 f"{title}\n{_count(each.interval if each else None for each in scores)}",
-                list(map(score_text, scores)),
+                list(map(score_cell, scores)),
             )
         if any(right):
-            yield f"{title} without\nknown errors, {_count(right)}", [interval_text(each) for each in right]
+            cells = [interval_cell(each) if each else Cell(DASH) for each in right]
+            yield f"{title} without\nknown errors, {_count(right)}", cells
 
 
 def _count(intervals: Iterable[Interval | None]) -> str:
@@ -128,11 +114,6 @@ def _parts(board: Board, length: int | None, context: str, models: Sequence[str]
     # With a single category, the overall score is that category's.
     overall = [OVERALL] if len([each for each in categories.values() if each.averaged]) > 1 else []
     return list(dict.fromkeys([*overall, *means, *tasks]))
-
-
-def score_text(score: Result | None) -> str:
-    """Return a score such as `54.2† (45.1–63.3)`; empty for None."""
-    return interval_text(score.interval, MARK if score.caveats else "") if score else ""
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -182,9 +163,9 @@ def _judge_notes(board: Board) -> Iterator[str]:
             found[score_key(result)].append(result)
     for key, results in found.items():
         if len(results) > 1:
-            shown = board.scores.get(key)
             scores = [
-                f"{score_text(each)} by {' and '.join(sorted(each.judges))}{' (in the table)' if each is shown else ''}"
+                f"{score_cell(each).line} by {' and '.join(sorted(each.judges))}"
+                + " (in the table)" * (each is board.scores.get(key))
                 for each in results
             ]
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"

@@ -66,6 +66,11 @@ class Run:
         return str(self.spec["name"])
 
     @property
+    def entry(self) -> str:
+        """The run's name without the model: what runs of several models share."""
+        return self.path.name.partition(",model=")[0].partition(":model=")[0]
+
+    @property
     def model(self) -> str:
         """The model that was asked."""
         return str(self.spec["adapter_spec"]["model"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.documents.data import dump_json, write_csv
+from helm_longctx.documents.numbers import percent
 from helm_longctx.results.boards import Board
 from helm_longctx.results.cut_bounds import bounds, find_wide_bounds
 from helm_longctx.results.errata import without_errors
@@ -60,7 +61,7 @@ def score_notes(result: Result) -> list[str]:
     """Return a sentence each about cut answers and about known errors, if they matter."""
     cut, right = find_wide_bounds(result), without_errors(result)
     notes = [cut.text] if cut else []
-    return [*notes, f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})"] if right else notes
+    return [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"] if right else notes
 
 
 def score_numbers(result: Result) -> dict[str, Any]:

@@ -25,7 +25,7 @@ NAMES = (
 )  # fmt: skip
 
 COMMANDS = {
-    *("begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "dagger"),
+    *("begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "dag", "tiny"),
     *("textbackslash", "textasciitilde", "textasciicircum"),
 }
 """The commands of LaTeX that a table may have."""

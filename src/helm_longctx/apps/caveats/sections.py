@@ -9,7 +9,7 @@ from statistics import fmean
 
 from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import model_cell, number_cell, score_cell
+from helm_longctx.results.cells import count_cell, model_cell, number_cell, score_cell
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
 from helm_longctx.results.reading import Result
@@ -75,7 +75,7 @@ def _errata_section(board: Board) -> Section | None:
         Column("n", "Number of the other questions."),
     ]
     rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), Cell(str(right.n), right.n)]
+        [*_about(board, score), score_cell(score), number_cell(right.mean), count_cell(right.n)]
         for score, right in found
     ]
     tables = [Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)]

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 
 from helm_longctx.apps.comparison.methods import Costs, Gain, find_gains
 from helm_longctx.cli.shared import JsonPath, OutputPath, Suite, check_folder
-from helm_longctx.documents.numbers import percent, range_text, signed_percent
+from helm_longctx.documents.numbers import amount, decimals, interval_text, p_text, percent, signed_percent
 from helm_longctx.documents.terminal import print_grid
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import read_suite
@@ -126,9 +126,9 @@ def _gains(gains: Sequence[Gain]) -> Grid:
     grid = _grid(title, ("method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"))
     for each in gains:
         effect = each.comparison.effect
-        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
+        interval = interval_text(effect, signed_percent)
         score = f"{percent(each.costs.score)} ({percent(each.plain.score)})"
-        numbers = (_p_value(each.comparison.p_value), _p_value(each.adjusted))
+        numbers = (p_text(each.comparison.p_value), p_text(each.adjusted))
         grid.add_row(_name(each), str(each.costs.questions), score, interval, *numbers)
     return grid
 
@@ -139,7 +139,7 @@ def _prices(gains: Sequence[Gain]) -> Grid:
     grid = _grid(f"{gains[0].model}: costs of methods (in brackets: plain prompts)", ("method", *names))
     for each in gains:
         cells = [
-            f"{_amount(getattr(each.costs, field))} ({_amount(getattr(each.plain, field))})"
+            f"{amount(getattr(each.costs, field))} ({amount(getattr(each.plain, field))})"
             for field in ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
         ]
         grid.add_row(_name(each), *cells)
@@ -157,24 +157,13 @@ def _name(gain: Gain) -> str:
     return gain.method.removeprefix("method=")
 
 
-def _amount(value: float | None) -> str:
-    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _p_value(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
 def _standings(standings: Sequence[Standing]) -> Grid:
     columns = ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %")
     grid = _grid("Ranking (rank with its 95 % interval)", columns)
     for row in standings:
         rank = f"{row.rank.rank:g} ({row.rank.low}–{row.rank.high})"
         middle = percent(row.interquartile_mean)
-        grid.add_row(row.model, percent(row.mean), rank, f"{row.borda:.2f}", str(row.kemeny), middle)
+        grid.add_row(row.model, percent(row.mean), rank, decimals(row.borda), str(row.kemeny), middle)
     return grid
 
 
@@ -198,8 +187,8 @@ def _parts(pairings: Sequence[Pairing]) -> Grid:
     grid = _grid(f"{pairings[0].one} minus {pairings[0].other}", columns)
     for each in pairings:
         effect, found = each.comparison.effect, each.comparison
-        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
-        numbers = (_p_value(found.p_value), _p_value(each.adjusted), found.wins, found.losses, found.ties)
+        interval = interval_text(effect, signed_percent)
+        numbers = (p_text(found.p_value), p_text(each.adjusted), found.wins, found.losses, found.ties)
         grid.add_row(each.by, each.part, interval, *map(str, numbers))
     return grid
 

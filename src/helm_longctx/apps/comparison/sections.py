@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.numbers import MARK, decimals, marked
 from helm_longctx.documents.plots import interval_plot, matrix, profiles
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, number_cell, own_first, shown_models
@@ -37,9 +37,7 @@ def _section(board: Board, length: int | None) -> Section | None:
     scores = {each.model: each for each in (*ranking, *board.unranked(length, part))}
     # Published models without a rank have no task in common with the user's.
     compared = [each for each in scores.values() if each in ranking or not each.is_published]
-    names = {
-        model: show_model(model) + (f" {MARK}" if scores[model].caveats else "") for model in shown_models(compared)
-    }
+    names = {model: marked(show_model(model), scores[model].caveats) for model in shown_models(compared)}
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
@@ -130,7 +128,7 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
         [
             model_cell(board, model),
             number_cell(float(table[place].mean()), lacking=_lacking(board, model, columns, length)),
-            Cell(f"{points[place]:.1f}", float(points[place])),
+            Cell(decimals(points[place], 1), float(points[place])),
             number_cell(interquartile_mean(table[place]), lacking=_lacking(board, model, columns, length)),
             Cell(str(order.index(place) + 1), order.index(place) + 1),
         ]

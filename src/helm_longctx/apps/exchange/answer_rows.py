@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import label
 from helm_longctx.results.reading import Result, Run, read_runs
-from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.answers import Answer, read_answers
+from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runs.scores import read_scores
 from helm_longctx.tasks.arguments import arguments_of
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry
-
-Trial = tuple[str, str, int]
-"""An answer's instance id, task and repeat, from 0."""
+from helm_longctx.tasks.entry import Entry, arguments_of_method, check_entry
 
 
-class Answer(NamedTuple):
+class AnswerRow(NamedTuple):
     """A model's answer to one instance.
 
     Args:
@@ -59,7 +57,7 @@ class Answer(NamedTuple):
     group: str = ""
 
 
-def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[Answer]:
+def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[AnswerRow]:
     """Yield every answer of every run, holding one request state in memory at a time.
 
     Args:
@@ -71,17 +69,12 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
     """
     by_name = {each.name: each for each in benchmarks}
     for run, rows in read_runs(result for result in results if result.benchmark):
-        benchmark, path = by_name[rows[0].benchmark], run.path / STATES
-        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run.path, [benchmark])}
+        benchmark = by_name[rows[0].benchmark]
         entry_text = cache(partial(_entry_text, benchmark, run.spec))
-        count = 0
-        for state in read_states(path):
-            count += 1
-            with reading(path):
-                answer = _answer(run, rows[0], state, answered, entry_text(state["instance"].get("sub_split", "")))
-            yield answer
-        if count < len(answered):
-            raise InputError(f"{path} lacks instances that have a score; repeat that run")
+        for answer in read_answers(run.path, read_scores(run.path, [benchmark])):
+            with reading(run.path / STATES):
+                row = _row(run, rows[0], answer, entry_text(answer.key[0]))
+            yield row
 
 
 def _entry_text(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> str:
@@ -91,48 +84,43 @@ def _entry_text(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> str
     return ""
 
 
-def _answer(run: Run, about: Result, state: State, answered: Mapping[Trial, InstanceScore], entry: str) -> Answer:
-    instance, task = state["instance"], state["instance"].get("sub_split", "")
-    sample = find_sample(instance)
-    result = state.get("result") or {}
-    completions = result.get("completions") or [{}]
-    repeat = state.get("train_trial_index", 0)
-    row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
-    return Answer(
+def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
+    task, instance, repeat = answer.key
+    sample, score = answer.sample, answer.score
+    return AnswerRow(
         run.path.name,
         about.model,
         task,
         label(about.length),
-        instance["id"],
+        instance,
         repeat + 1,
-        (sample.question if sample else None) or "",
-        " | ".join(reference["output"]["text"] for reference in instance["references"]),
-        completions[0].get("text", ""),
-        row.score if row else None,
+        answer.question,
+        " | ".join(answer.references),
+        answer.text,
+        score.score if score else None,
         run.package,
         run.comparability,
-        result.get("error") or "",
-        row.failure if row else "",
-        row.depth if row else sample.depth if sample else None,
-        row.tokens if row else None,
-        answer_record(state),
+        answer.error,
+        score.failure if score else "",
+        score.depth if score else sample.depth if sample else None,
+        score.tokens if score else None,
+        answer_record(answer),
         entry,
         (sample.group if sample else None) or "",
     )
 
 
-def answer_record(state: State) -> str:
+def answer_record(answer: Answer) -> str:
     """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
     the text that is scored before the answer.
     """
-    sample = find_sample(state["instance"])
+    sample, annotations = answer.sample, answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
     prefix = {"answer_prefix": sample.answer_prefix} if sample and scores_prefix and sample.answer_prefix else {}
-    references = [reference["output"]["text"] for reference in state["instance"]["references"]]
-    notes = {"notes": state["annotations"]} if state.get("annotations") else {}
-    record = {**prefix, "references": references, **(sample.record if sample else {}), **notes}
+    notes = {"notes": annotations} if annotations else {}
+    record = {**prefix, "references": answer.references, **(sample.record if sample else {}), **notes}
     return json.dumps(record, ensure_ascii=False)
 
 
@@ -148,8 +136,7 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     given, adapter = spec["scenario_spec"]["args"], spec["adapter_spec"]
     arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
     arguments |= {benchmark.task_argument: benchmark.task(task).argument}
-    _, *parts = adapter["method"].split("_")
-    arguments |= {"truncation" if part == "error" else "style": part for part in parts}
+    arguments |= arguments_of_method(adapter["method"])
     if benchmark.task(task).has_judge:
         judges = (each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or [])
         arguments["judge"] = next(judges, "none")

@@ -28,7 +28,7 @@ _FOR_JUDGES = ("question", "keypoints", "long_summary")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ForeignAnswer:
     """A row of a file.
 
     Args:
@@ -48,7 +48,7 @@ class Answer:
     model: str = ""
 
 
-def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
+def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     """Group answers into runs: one run for each model, task and length.
 
     Args:
@@ -58,7 +58,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
         InputError: a row does not name its task, or lacks a field that the task's scorer reads.
     """
     found: dict[str, str] = {}
-    runs: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    runs: dict[tuple[str, str], list[ForeignAnswer]] = defaultdict(list)
     for answer in answers:
         key = f"{answer.task} {_length(answer)} {answer.fields.get('entry')}"
         if key not in found:
@@ -70,7 +70,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
     ]
 
 
-def _entry(answer: Answer, entry: str) -> str:
+def _entry(answer: ForeignAnswer, entry: str) -> str:
     """Return the run entry of an answer: the user's entry, the entry in the row, or the entry of the task's name."""
     own = entry or answer.fields.get("entry")
     try:
@@ -81,12 +81,12 @@ def _entry(answer: Answer, entry: str) -> str:
         raise InputError(f"{answer.place}: {error}") from error
 
 
-def _length(answer: Answer) -> int | None:
+def _length(answer: ForeignAnswer) -> int | None:
     length = answer.fields.get(LENGTH)
     return length if is_whole(length) else None
 
 
-def _output(entry: str, answer: Answer) -> Output:
+def _output(entry: str, answer: ForeignAnswer) -> Output:
     try:
         (task,) = resolve_entry(BENCHMARKS, entry).tasks
     except InputError as error:

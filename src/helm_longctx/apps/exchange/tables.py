@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.exchange.answer_rows import Answer as AnswerRow
-from helm_longctx.apps.exchange.answer_rows import answers
-from helm_longctx.apps.exchange.answers import LENGTH, RECORD, Answer, make_runs
+from helm_longctx.apps.exchange.answer_rows import AnswerRow, answers
+from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
 from helm_longctx.apps.exchange.export import Average, Score, averages, scores
 from helm_longctx.documents.data import unquote_formula, write_csv
 from helm_longctx.errors import InputError, is_format_error, shorten
@@ -166,7 +165,7 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
 
 def _read(path: Path, entry: str) -> Iterator[Found]:
     """Yield the rows of a table as answers of models or as scores."""
-    found: list[Answer] = []
+    found: list[ForeignAnswer] = []
     for number, row in enumerate(_rows(path), 2 if path.suffix == ".csv" else 1):
         place = f"{path}: row {number}"
         if "answer" in row:
@@ -200,7 +199,7 @@ def _rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable table: {type(error).__name__}") from error
 
 
-def _answer(row: Row, place: str, entry: str) -> Answer:
+def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record, failure = _record(row, place), row.get("failure") or row.get("error")
     repeat, length = _whole(row, "repeat", place, 1), row.get("length")
@@ -219,7 +218,7 @@ def _answer(row: Row, place: str, entry: str) -> Answer:
     )
     text = row.get("answer")
     model = str(row.get("model") or "")
-    return Answer(
+    return ForeignAnswer(
         place, str(row.get("task") or ""), None if failure or text is None else str(text), fields, output, model
     )
 

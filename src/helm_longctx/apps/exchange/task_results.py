@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from helm_longctx.apps.exchange.answer_rows import answer_record, entry_of
+from helm_longctx.apps.exchange.answer_rows import entry_of
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
 from helm_longctx.results.reading import Result, Run
 from helm_longctx.results.task_statistics import Statistic
-from helm_longctx.runs.files import RUN_SPEC, STATES, State, read_states
+from helm_longctx.runs.answers import Answer, read_answers
+from helm_longctx.runs.files import RUN_SPEC
 from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry
@@ -61,15 +62,11 @@ class TaskResult:
             if metric.name in self.result.statistics:
                 yield metric, self.result.statistics[metric.name]
 
-    def answers(self) -> Iterator[tuple[State, InstanceScore | None, str]]:
-        """Yield the request states of the task with their scores and records, one state in memory at a time."""
-        rows = read_scores(self.run.path, [self.entry.benchmark])
-        by_key = {(row.instance, row.repeat): row for row in rows if row.task == self.task.name}
-        for state in read_states(self.run.path / STATES):
-            instance = state["instance"]
-            if instance.get("sub_split", "") == self.task.name and not instance.get("perturbation"):
-                key = (instance["id"], state.get("train_trial_index", 0))
-                yield state, by_key.get(key), answer_record(state)
+    def answers(self) -> Iterator[tuple[Answer, InstanceScore]]:
+        """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
+        for answer in read_answers(self.run.path, read_scores(self.run.path, [self.entry.benchmark])):
+            if answer.score and answer.score.task == self.task.name:
+                yield answer, answer.score
 
 
 def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:

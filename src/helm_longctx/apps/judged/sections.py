@@ -8,10 +8,10 @@ from typing import Any
 
 from helm_longctx.apps.judged.judged import JudgedAnswers, find_judged_answers
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.numbers import decimals, in_brackets, range_text
 from helm_longctx.documents.plots import scatter
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import rho_cell, short_name
+from helm_longctx.results.cells import count_cell, rho_cell, short_name
 from helm_longctx.results.statistics.correlation import Correlation
 
 _ABOUT = (
@@ -67,8 +67,7 @@ def _best(found: JudgedAnswers) -> str:
 
 
 def _text(each: Correlation) -> str:
-    ends = "" if math.isnan(each.low) else f" ({range_text(each.low, each.high, '{:.2f}'.format)})"
-    return f"rho = {each.rho:.2f}{ends}, n = {each.n}"
+    return f"rho = {in_brackets(decimals(each.rho), range_text(each.low, each.high, decimals))}, n = {each.n}"
 
 
 def _table(board: Board, found: list[JudgedAnswers], titles: dict[str, str], name: str) -> Table:
@@ -92,5 +91,4 @@ def _table(board: Board, found: list[JudgedAnswers], titles: dict[str, str], nam
 def _row(board: Board, found: JudgedAnswers, other: str, titles: dict[str, str]) -> list[Cell]:
     answers, models = (each(found.metric, other) for each in (found.over_answers, found.over_models))
     names = [board.titles[found.task], titles[found.metric], titles[other]]
-    counts = [Cell(f"{each.n:,}", each.n) for each in (answers, models)]
-    return [*map(Cell, names), rho_cell(answers), counts[0], rho_cell(models), counts[1]]
+    return [*map(Cell, names), rho_cell(answers), count_cell(answers.n), rho_cell(models), count_cell(models.n)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.numbers import MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
@@ -165,7 +165,11 @@ def _usual_lengths(scores: Sequence[Mapping[int, Result]]) -> list[int]:
 
 def _about_effective(board: Board) -> str:
     own = board.benchmark.effective_score
-    least = f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+    least = (
+        f"{share(NOLIMA_SHARE)} of that at the shortest"
+        if own is None
+        else f"{percent(own)} %, as the publication has it"
+    )
     possible = "In parentheses are the lengths that are possible at 95 %."
     return f"The longest length at which the score is at least {least}. {possible}"
 

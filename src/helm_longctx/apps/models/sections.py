@@ -13,9 +13,10 @@ from helm_longctx.apps.models.properties import (
     find_model_scores,
 )
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import DASH
 from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import rho_cell, score_cell
+from helm_longctx.results.cells import count_cell, rho_cell, score_cell
 from helm_longctx.results.reading import Result
 from helm_longctx.tasks.models import ModelProperties
 
@@ -104,8 +105,9 @@ def _table(scores: Sequence[ModelScore], name: str) -> Table:
 
 def _row(result: Result, properties: ModelProperties) -> list[Cell]:
     texts = _texts(properties)
-    window = Cell(f"{properties.window:,}", properties.window) if properties.window else Cell("–", note=UNKNOWN)
-    size = Cell(properties.parameters, properties.active) if properties.parameters else Cell("–", note=UNKNOWN)
+    unknown = Cell(DASH, note=UNKNOWN)
+    window = count_cell(properties.window) if properties.window else unknown
+    size = Cell(properties.parameters, properties.active) if properties.parameters else unknown
     names = ("architecture", "positions", "training", "family")
     return [
         Cell(show_model(result.model)),
@@ -134,5 +136,5 @@ def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
 
 
 def _correlation_row(each: PropertyCorrelations) -> list[Cell]:
-    pairs = [(rho_cell(found), Cell(str(found.n), found.n)) for found in (each.window, each.parameters)]
+    pairs = [(rho_cell(found), count_cell(found.n)) for found in (each.window, each.parameters)]
     return [Cell(each.group), *(cell for pair in pairs for cell in pair)]

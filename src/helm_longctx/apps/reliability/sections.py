@@ -8,7 +8,7 @@ from statistics import fmean
 
 from helm_longctx.apps.reliability.reliability import FEWEST_LENGTHS, FEWEST_MODELS, Reliability, find_reliability
 from helm_longctx.documents.document import Cell, Column, Section, Table
-from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import caveat_kinds, number_cell
 from helm_longctx.results.reading import PUBLISHED
@@ -81,17 +81,17 @@ def _note(board: Board, found: Sequence[Reliability]) -> str:
 def _row(board: Board, each: Reliability) -> list[Cell]:
     signal = each.signal
     return [
-        Cell(board.titles[each.part] + (f" {MARK}" if each.caveats else ""), note=caveat_kinds(each.caveats)),
+        Cell(marked(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
-        Cell(f"{each.n:.0f}", each.n),
+        _plain_cell(each.n, 0),
         number_cell(signal.signal if signal else None, "too few models"),
         number_cell(signal.noise if signal else None, "too few models"),
         # Without any noise there is no sample of right and wrong answers that could tell the models apart.
-        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, ".1f"),
+        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, 1),
         *_variance_cells(each),
-        _plain_cell(each.monotonicity, ".2f"),
-        _plain_cell(each.tokens, ",.0f"),
-        _plain_cell(each.dollars, ".4f"),
+        _plain_cell(each.monotonicity, 2),
+        _plain_cell(each.tokens, 0),
+        _plain_cell(each.dollars, 4),
     ]
 
 
@@ -104,7 +104,7 @@ def _variance_cells(each: Reliability) -> list[Cell]:
     return [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
 
 
-def _plain_cell(value: float | None, form: str) -> Cell:
+def _plain_cell(value: float | None, places: int) -> Cell:
     if value is None or math.isnan(value):
-        return Cell("–")
-    return Cell(format(value, form), value)
+        return Cell(DASH)
+    return Cell(decimals(value, places) if places else count(round(value)), value)

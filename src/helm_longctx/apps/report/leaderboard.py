@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, marked, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
+    count_cell,
     kind_of,
     model_cell,
     number_cell,
@@ -139,7 +140,7 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
 
 
 def _score_text(result: Result) -> str:
-    return percent(result.interval.mean) + (f" {MARK}" if result.caveats else "")
+    return marked(percent(result.interval.mean), result.caveats)
 
 
 def _note(ranking: Iterable[Result], best: Result, outside: str) -> str:
@@ -292,7 +293,7 @@ def _task_row(board: Board, result: Result) -> list[Cell]:
         Cell(board.titles[result.task]),
         Cell(show_model(result.model), detail="closed book" if closed else ""),
         score_cell(result),
-        Cell(str(result.interval.n), result.interval.n),
+        count_cell(result.interval.n),
         Cell("; ".join(caveat.text for caveat in result.caveats), tag="lacking" if result.caveats else ""),
     ]
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
-from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.documents.numbers import MARK, decimals, marked, percent, range_text
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
@@ -67,8 +67,8 @@ def make_cell(
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
-        decimals = None if is_share else 4
-        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, decimals))}"]
+        places = None if is_share else 4
+        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"]
     about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
     return ScoreCell(
         interval.mean,
@@ -151,14 +151,14 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
-    decimals = _decimals([cell for cell in cells if cell.value is not None])
+    places = _places([cell for cell in cells if cell.value is not None])
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
-    width = max((len(_text(float(cell.value), decimals)) for cell in cells if cell.value is not None), default=0)
+    width = max((len(_text(float(cell.value), places)) for cell in cells if cell.value is not None), default=0)
     return [
         cell
         if cell.value is None
         # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
-        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), decimals, best)
+        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best)
         for cell in cells
     ]
 
@@ -168,7 +168,7 @@ def count_missing(cell: Cell) -> int:
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
 
-def _decimals(cells: Sequence[Cell]) -> int | None:
+def _places(cells: Sequence[Cell]) -> int | None:
     """Return the number of decimals in a column; None for percent with one decimal."""
     if all(map(_is_share, cells)):
         return None
@@ -176,20 +176,20 @@ def _decimals(cells: Sequence[Cell]) -> int | None:
     return 0 if largest >= 100 else 2 if largest >= 1 else 4
 
 
-def _text_cell(cell: Cell, width: int, decimals: int | None, best: float | None) -> Cell:
+def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
     number = float(cell.value)
     # HELM also considers marked scores for the best score, which is bold.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
     if not _caveats_of(cell) and number == best:
         style |= {"font-weight": "bold"}
     low, high = getattr(cell, "low", None), getattr(cell, "high", None)
-    tail = f" {MARK}" if _caveats_of(cell) else ""
+    tail = marked("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        tail += f" ({range_text(low, high, lambda end: _text(end, decimals))})".replace("–", "–\u2060")
+        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace("–", "–\u2060")
     # The front end omits the zeros at the end of a number alone.
-    tail = tail or (" %" if decimals is None else "")
-    text = f"{_text(number, decimals):>{width}}{tail}"
+    tail = tail or (" %" if places is None else "")
+    text = f"{_text(number, places):>{width}}{tail}"
     # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
     given: Mapping[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
     return ScoreCell(**{"number": number, **given, "value": text, "style": style})
@@ -199,5 +199,5 @@ def _is_share(cell: Cell) -> bool:
     return getattr(cell, "is_share", True)
 
 
-def _text(number: float, decimals: int | None) -> str:
-    return percent(number) if decimals is None else f"{number:.{decimals}f}"
+def _text(number: float, places: int | None) -> str:
+    return percent(number) if places is None else decimals(number, places)

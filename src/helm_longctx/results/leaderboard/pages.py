@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, read_rows, read_states, reading
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, read_rows, read_states, reading, repeat_of
 
 INSTANCES, PREDICTIONS, REQUESTS = "instances.json", "display_predictions.json", "display_requests.json"
 OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
@@ -82,7 +82,7 @@ def _means(stats: Iterable[State], statistics: Collection[str]) -> dict[str, flo
 def _trial(perturbed: State, instance: str, answer: State) -> Trial:
     perturbation = perturbed.get("perturbation")
     # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
-    return instance, json.dumps(perturbation) if perturbation else "", answer.get("train_trial_index", 0)
+    return instance, json.dumps(perturbation) if perturbation else "", repeat_of(answer)
 
 
 @contextmanager
