@@ -1,10 +1,11 @@
 """Compares what long contexts cost with the limit of each figure.
 
-    python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
+    python bench/bars.py [--only NAME …] [--tokenizer tokenizer.json] [--to bars]
 
-Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `peers.py` without peers, `run_files.py`, `page.py` and
-`summarize.py` one after the other (20 minutes, two GB of disk) and prints a table. It writes the table with all figures
-to `bars.json`, and a plot of the cost of a request over its length to `bars.png`.
+Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `peers.py` without peers, `run_files.py`, `page.py`,
+`summarize.py` and `large_suite.py` one after the other (25 minutes, two GB of disk) and prints a table. `--only` names
+the measurements to make, such as `command large_suite`. It writes the table with all figures to `bars.json`, and a plot
+of the cost of a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -111,13 +113,17 @@ def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
-def command_bars(usual: list[dict[str, Any]], many: list[dict[str, Any]]) -> list[Bar]:
+def command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of the whole command `run` on own questions, imports included."""
     return [
-        Bar("seconds of `run`, 2,000 own questions of 4k, 32 in flight", usual[0]["seconds"], 7),
-        Bar("its peak MB", usual[0]["peak_mb"], 280),
-        Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", many[0]["peak_mb"], 400),
+        Bar("seconds of `run`, 2,000 own questions of 4k, 32 in flight", rows[0]["seconds"], 7),
+        Bar("its peak MB", rows[0]["peak_mb"], 280),
     ]
+
+
+def large_command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
+    """Bar of the whole command `run` on many own questions."""
+    return [Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", rows[0]["peak_mb"], 400)]
 
 
 def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
@@ -150,6 +156,31 @@ def leaderboard_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
+def large_suite_bars(rows: list[dict[str, Any]]) -> list[Bar]:
+    """Bars of commands on 100 run entries of 10 models."""
+    costs = {row["command"]: row for row in rows}
+    return [
+        Bar("summarize, 100 entries x 10 models, seconds", costs["summarize"]["seconds"], 60),
+        Bar("its peak MB", costs["summarize"]["peak_mb"], 400),
+        Bar("report, 100 entries x 10 models, seconds", costs["report"]["seconds"], 60),
+    ]
+
+
+MEASUREMENTS: dict[str, tuple[str, tuple[str, ...], Callable[[Any], list[Bar]]]] = {
+    "start": ("start.py", (), start_bars),
+    "overhead": ("overhead.py", (), overhead_bars),
+    "clients": ("clients.py", (), client_bars),
+    "pipeline": ("pipeline.py", (), pipeline_bars),
+    "command": ("peers.py", ("--programs", "helm-longctx"), command_bars),
+    "large_command": ("peers.py", ("--programs", "helm-longctx", *MANY), large_command_bars),
+    "files": ("run_files.py", (), file_bars),
+    "pages": ("page.py", (), page_bars),
+    "leaderboard": ("summarize.py", (), leaderboard_bars),
+    "large_suite": ("large_suite.py", (), large_suite_bars),
+}
+"""The script, its arguments, and what makes bars of its figures."""
+
+
 def draw(seconds: dict[str, float], path: Path) -> None:
     """Draw the cost of a request over its length, and of the other ways at 128k."""
     names = {f"ours, {label}": ("ours", label) for label in STANDARD}
@@ -172,31 +203,20 @@ def draw(seconds: dict[str, float], path: Path) -> None:
 def main() -> None:
     """Measure, print the table, and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--tokenizer", help="of overhead.py")
     parser.add_argument("--turns", type=int, default=3, help="of run_files.py")
     parser.add_argument("--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png")
     args = parser.parse_args()
-    found = {
-        "start": figures("start.py"),
-        "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
-        "clients": figures("clients.py"),
-        "pipeline": figures("pipeline.py"),
-        "command": figures("peers.py", "--programs", "helm-longctx"),
-        "large command": figures("peers.py", "--programs", "helm-longctx", *MANY),
-        "files": figures("run_files.py", "--turns", str(args.turns)),
-        "pages": figures("page.py"),
-        "leaderboard": figures("summarize.py"),
+    given = {
+        "overhead": ["--tokenizer", args.tokenizer] if args.tokenizer else [],
+        "files": ["--turns", str(args.turns)],
     }
-    bars = [
-        *start_bars(found["start"]),
-        *overhead_bars(found["overhead"]),
-        *client_bars(found["clients"]),
-        *pipeline_bars(found["pipeline"]),
-        *command_bars(found["command"], found["large command"]),
-        *file_bars(found["files"]),
-        *page_bars(found["pages"]),
-        *leaderboard_bars(found["leaderboard"]),
-    ]
+    found, bars = {}, []
+    for name in args.only:
+        script, arguments, make_bars = MEASUREMENTS[name]
+        found[name] = figures(script, *arguments, *given.get(name, ()))
+        bars += make_bars(found[name])
     table = Table("", "measured", "bar", "met", "stock HELM")
     for bar in bars:
         sign = "at least" if bar.at_least else "at most"
@@ -206,7 +226,8 @@ def main() -> None:
     args.to.mkdir(parents=True, exist_ok=True)
     written = {"bars": [{**asdict(bar), "met": bar.is_met} for bar in bars], **found}
     (args.to / "bars.json").write_text(json.dumps(written, indent=1) + "\n")
-    draw(found["overhead"]["seconds"], args.to / "bars.png")
+    if "overhead" in found:
+        draw(found["overhead"]["seconds"], args.to / "bars.png")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.task import Example

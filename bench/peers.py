@@ -1,7 +1,7 @@
 """Measures the whole command for own questions beside lm-evaluation-harness, inspect_ai and the bare `openai` package.
 
-    python bench/peers.py [--folder peers] [--questions 2000] [--characters 16000] [--threads 32] [--turns 3]
-                          [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
+    python bench/peers.py [--folder peers] [--questions 2000] [--characters 16000] [--length 8k] [--threads 32]
+                          [--turns 3] [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
 
 Each peer is installed from the package index into an environment of its own in the folder, which is kept for the next
 time. A server in a separate process answers each request after a fixed time. Each program reads the same file of
@@ -10,7 +10,8 @@ the answers, and writes its files. They take turns. The script prints medians of
 seconds, and of the peak memory in MB of the whole process, imports included.
 
 Programs and server share the machine, so compare only figures of one run. If the machine does other work, the
-processor time says more.
+processor time says more. 200 prompts of about 1m tokens are `--questions 200 --characters 4500000 --length 1m --threads
+8 --turns 1 --programs helm-longctx`, with two GB of disk.
 """
 
 from __future__ import annotations
@@ -75,15 +76,15 @@ def own():
 """
 
 
-def commands(folder: Path, address: str, threads: int) -> dict[str, list[str | Path]]:
+def commands(folder: Path, address: str, threads: int, length: str) -> dict[str, list[str | Path]]:
     """Return the command of each program."""
     programs = {name: folder / "environments" / name / "bin" for name in PEERS}
     model = f"model=m,base_url={address}chat/completions,num_concurrent={threads},tokenizer_backend=None"
     return {
         OURS: [
             *(Path(sys.executable).parent / "helm-longctx", "run", "--suite", "s", "--model-type", "chat"),
-            *("--model-url", address, "--model-name", "m", "--context", "32k", "-n", str(threads)),
-            *("--entry", "any_jsonl:path=.,length=8k,count_with=longctx/words"),
+            *("--model-url", address, "--model-name", "m", "--context", "2m", "-n", str(threads)),
+            *("--entry", f"any_jsonl:path=.,length={length},count_with=longctx/words"),
         ],
         "openai": [programs["openai"] / "python", "bare.py", address, str(threads)],
         "lm-evaluation-harness": [
@@ -132,7 +133,7 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
             "HF_HUB_OFFLINE": "1",
         }
         for turn in range(args.turns):
-            every = commands(folder, address, args.threads)
+            every = commands(folder, address, args.threads, args.length)
             for name, command in ((name, every[name]) for name in args.programs):
                 place = folder / "work"
                 shutil.rmtree(place, ignore_errors=True)
@@ -150,6 +151,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("peers"), help="where the environments are kept")
     parser.add_argument("--questions", type=int, default=2000)
     parser.add_argument("--characters", type=int, default=16_000, help="of each context")
+    parser.add_argument("--length", default="8k", help="that holds a context, for helm-longctx")
     parser.add_argument("--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)

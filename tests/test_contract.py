@@ -249,6 +249,7 @@ BASE = {"_moved", "_version", "environment", "errors", "failures", "locks"}
 
 ROOMS: dict[str, set[str]] = {
     "redaction": set(),
+    "documents": {"redaction"},
     "data": set(),
     "tasks": {"data"},
     "models": {"data", "redaction", "tasks"},
@@ -256,8 +257,8 @@ ROOMS: dict[str, set[str]] = {
     "helm": {"data", "models", "redaction", "tasks"},
     "judging": {"helm", "models", "redaction", "tasks"},
     "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
-    "results": {"data", "helm", "judging", "redaction", "runs", "tasks"},
-    "runner": {"data", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
+    "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
+    "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
     "plugin": {"helm", "models", "tasks"},
     "cli": {"data", "helm", "judging", "models", "plugin", "redaction", "results", "runner", "runs", "tasks"},
 }

@@ -78,10 +78,15 @@ def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
     return f"; did you mean {', '.join(similar)}?" if similar else ""
 
 
-def find_similar(value: object, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return up to `most` names with the most similar spelling, the most similar one first."""
+def find_similar(value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
+    """Return up to `most` names with the most similar spelling, the most similar one first.
+
+    Args:
+        likeness: 1 for equal names, 0 for names without a common letter.
+    """
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
-    return [by_lower[name] for name in get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most)]
+    similar = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most, cutoff=likeness)
+    return [by_lower[name] for name in similar]
 
 
 def shorten(value: object, limit: int = 80) -> str:

@@ -122,7 +122,7 @@ def test_another_template_is_mentioned(command: Command, server: Server) -> None
         assert gate(command, BASE, CANDIDATE) == 0, command.err
     (finding,) = read()["findings"]
     assert (finding["kind"], finding["requests"]) == ("counts", 24)
-    assert "24 requests: prompt-token counts differ" in command.out
+    assert "prompt-token counts differ" in command.out
 
 
 def test_a_small_sample_cannot_tell(command: Command, server: Server) -> None:

@@ -13,7 +13,7 @@ from helm_longctx.cli.main import COMMANDS, Command, app, load_parser
 NO_NOUN_OR_IMPERATIVE = re.compile(r"(The|A|An|How|What|Whether|It|This) |.* at most\b")
 """Openings and wordings that are neither a noun phrase nor an imperative."""
 
-ALL = [command for commands in COMMANDS.values() for command in commands]
+ALL = COMMANDS
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command.name)

@@ -75,5 +75,5 @@ def test_a_pinned_file_without_end(served: ReleaseHub, tmp_path: Path, monkeypat
     monkeypatch.setattr(release, "MOST_PINNED", 1000)
     served.files["asqa"] = bytes(1_000_000)
     file = release.PinnedFile(PROMPTS, f"{served.url}/files/asqa", "0" * 64)
-    message = refused(tmp_path, act=lambda path: release.ensure_pinned_files([file], root(path), "fetch it"))
+    message = refused(tmp_path, act=lambda path: file.ensure(root(path), "fetch it"))
     assert "larger than 1000 bytes" in message

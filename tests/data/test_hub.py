@@ -195,19 +195,19 @@ def test_silent_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two runs that fetch one data set at the same time both end with whole files."""
-    lines, whole = sources_hub._lines, []
+    read, whole = sources_hub._read_parquet, []
 
-    def slow_lines(path: Path, columns: tuple[str, ...] | None):
-        for line in lines(path, columns):
+    def read_slowly(*arguments):
+        for row in read(*arguments):
             time.sleep(0.0005)
-            yield line
+            yield row
 
     def fetch() -> None:
         DATASET.ensure(root(tmp_path), "fetch it")
         folder = root(tmp_path) / DATASET.folder
         whole.append(len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()]))
 
-    monkeypatch.setattr(sources_hub, "_lines", slow_lines)
+    monkeypatch.setattr(sources_hub, "_read_parquet", read_slowly)
     threads = [threading.Thread(target=fetch) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -219,11 +219,11 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A full disk is reported as such, and no file stays."""
 
-    def full(path: Path, columns: tuple[str, ...] | None):
-        yield b"{}\n"
+    def full(*arguments):
+        yield {}
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(sources_hub, "_lines", full)
+    monkeypatch.setattr(sources_hub, "_read_parquet", full)
     assert "No space left on device; check free space" in refused(tmp_path)
 
 

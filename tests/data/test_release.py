@@ -289,11 +289,12 @@ def test_no_room_for_what_a_header_claims(served: ReleaseHub, tmp_path: Path) ->
 def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that another process fills meanwhile is reported as full."""
 
-    def full(content: object, target: Path) -> None:
+    def full(members: object, member: object, archive: str, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(b"part")
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(unpack, "_copy", full)
+    monkeypatch.setattr(unpack, "_write_member", full)
     assert "No space left on device; check free space" in refused(tmp_path)
 
 

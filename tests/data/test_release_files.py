@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data.release import PinnedFile, ensure_pinned_files
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.release import PinnedFile
 from helm_longctx.errors import InputError
 from tests.data.hub_server import COMMIT
 from tests.data.release_server import Fault, ReleaseHub
@@ -101,7 +102,7 @@ PROMPT = b'{"demos": []}' * 1000
 def pinned(tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa") -> None:
     digest = sha256 or hashlib.sha256(PROMPT).hexdigest()
     file = PinnedFile(PROMPTS, f"{served.url}/files/{name}?signature=x", digest)
-    ensure_pinned_files([file, file], root(tmp_path, mirror), "fetch it")
+    ensure([file, file], root(tmp_path, mirror), "fetch it")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import nltk
 import pytest
 
-from helm_longctx.data import sentence_model
+from helm_longctx.data import wheel
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
@@ -118,16 +118,16 @@ def test_a_mirror_is_not_filled(tmp_path: Path) -> None:
 
 def test_the_model_of_sentences(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NLTK's model is fetched where NLTK lacks it, then NLTK finds it, and files with other content are not kept."""
-    files = sentence_model._FILES
+    files = wheel._FILES
     folder = "llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english"
     write_wheel(index.parent / "llama-index-core", "0.14.25", {f"{folder}/{name}": b"dr\n" for name in files})
-    root, model = DataRoot(tmp_path / "data", mirror=False), sentence_model.SENTENCE_MODEL
+    root, model = DataRoot(tmp_path / "data", mirror=False), wheel.SENTENCE_MODEL
     assert model.is_present(root)  # as in all tests
     monkeypatch.setattr("nltk.data.path", [])
     with pytest.raises(InputError, match=r"NLTK's punkt_tab.*: it has SHA-256"):
         ensure([model], root, "fetch it")
     assert not model.is_present(root)
-    monkeypatch.setattr(sentence_model, "_FILES", dict.fromkeys(files, hashlib.sha256(b"dr\n").hexdigest()))
+    monkeypatch.setattr(wheel, "_FILES", dict.fromkeys(files, hashlib.sha256(b"dr\n").hexdigest()))
     ensure([model], root, "fetch it")
     assert all(map(root.has, model.paths))
     assert nltk.data.find("tokenizers/punkt_tab/english/")

@@ -20,8 +20,7 @@ from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.protocols import find_protocol
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 from tests.benchmarks.graphwalks.fabricate import build_graphwalks

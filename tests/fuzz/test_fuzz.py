@@ -41,7 +41,7 @@ def test_every_task_has_fabricated_data() -> None:
 
 def test_every_command_is_fuzzed() -> None:
     """`LINES` has valid lines of each command of the help."""
-    names = {command.name for group in COMMANDS.values() for command in group}
+    names = {command.name for command in COMMANDS}
     assert names == {name.split()[0] for name in commands.LINES} - {"general"}
 
 

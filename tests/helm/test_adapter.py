@@ -22,8 +22,8 @@ from transformers import PreTrainedTokenizerFast
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import LongContextAdapter
-from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.patches import apply_adapter_patch
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.tasks.entry import method_for, parse_entry

@@ -22,7 +22,10 @@ from helm_longctx.helm.patches import Patch, apply_patches
 from tests.runner.making import deployed
 from tests.support.servers.llm import serve
 
-EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI, patches._VLLM, patches._LOOKUP)
+EVERY = (
+    *(patches._make_our_adapter, *patches._OF_RUNS, patches._send_seeds),
+    *(patches._take_tokenizers, patches._find_registered_first),
+)
 
 RUN = """
 import sys

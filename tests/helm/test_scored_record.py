@@ -6,8 +6,8 @@ import pytest
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.tasks import Benchmark, Category, Example, Metric, Record, Scores, Settings, Task, Template
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.sample import Sample

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
+from helm_longctx.benchmarks.any_jsonl import scoring as any_jsonl
 from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import READINGS, WAIT
 from helm_longctx.judging.judge import Judge, JudgeRequest, Verdict, find_judges, make_judge, parse_judges
@@ -29,6 +31,14 @@ from tests.support.servers.models import Model
 
 def read(reply: str) -> Verdict | None:
     return {"grade": float(reply)} if reply.replace(".", "").isdigit() else None
+
+
+def read_grade(reply: str) -> Verdict | None:
+    return any_jsonl.read_grade(reply) or None
+
+
+def read_object(reply: str) -> Verdict | None:
+    return json.loads(reply[: reply.index("}") + 1]) if "}" in reply else None
 
 
 def question(prompt: str) -> JudgeRequest:
@@ -88,6 +98,30 @@ def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyP
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
     assert (reply.verdict, len(reply.usages)) == ({"grade": 1.0}, 2)
+
+
+@pytest.mark.parametrize(
+    ("reply", "parse", "verdict"),
+    [
+        ("Right.\nGRADE: 1", read_grade, None),
+        ("Right.\nGRADE: 8.", read_grade, None),
+        ("Right.\n**GRADE: 8**", read_grade, {"judge_score": 0.8}),
+        ('{"grade": 1}', read_object, {"grade": 1}),
+        ('{"grade": 1}, because', read_object, {"grade": 1}),
+        ("Yes, the resp", lambda text: {"label": "yes" in text.lower()}, {"label": True}),
+    ],
+)
+def test_a_reply_that_is_cut_within_its_verdict(
+    reply: str, parse: Callable[[str], Verdict | None], verdict: Verdict | None
+) -> None:
+    """If more text could have changed a verdict at the token limit, it is none, and no scorer gets the text."""
+    # The server cuts a text in the middle.
+    with serve(lambda prompt: reply.ljust(2 * len(reply), "0"), faults.always(Fault.SHORT)) as server:
+        (judge,) = judges(server, "tests/cut")
+        found = judge.ask(JudgeRequest("a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None))
+    error = None if verdict else "the reply ended at the token limit, perhaps within its verdict"
+    assert (found.verdict, found.text, found.error) == (verdict, reply if verdict else None, error)
+    assert len(found.usages) == (1 if verdict else 3)
 
 
 @pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE])

@@ -86,7 +86,7 @@ def test_official_verdicts(name: str, reply: Any) -> None:
 def test_aa_lcrs_request(reply: Any) -> None:
     """AA-LCR's parser, which is made with the request, accepts only the official replies."""
     record = {"question": "q", "references": ["a"], "prediction": "a"}
-    (request,) = VerdictAnnotator.__new__(VerdictAnnotator).questions("aa_lcr", record).values()
+    (request,) = VerdictAnnotator.__new__(VerdictAnnotator).questions("questions", record).values()
     assert request.parse(reply) == (
         {"judge_score": float(reply == "CORRECT")} if reply in ("CORRECT", "INCORRECT") else None
     )

@@ -236,7 +236,9 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
             judge = _judge_of(result)
             name = board.benchmark.entries[result.part].name if result.part in board.benchmark.entries else result.part
             closed = result.context == "none"
-            group = group_name(board.benchmark, name, label(result.length), closed, judge, board.folder)
+            group = group_name(
+                board.benchmark, name, label(result.length), closed, judge, board.folder_at(result.length)
+            )
             if found := _helm_cell(tables.get(group, []), result, task_score(result.task)):
                 cells[key_of(board, result, judge)] = found
     return cells
@@ -377,7 +379,9 @@ def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> d
     for board in boards:
         for result in board.tasks:
             closed, judge = result.context == "none", result.other_judge
-            group = group_name(board.benchmark, result.task, label(result.length), closed, judge, board.folder)
+            group = group_name(
+                board.benchmark, result.task, label(result.length), closed, judge, board.folder_at(result.length)
+            )
             if (result.model, group) in cells:
                 found[key_of(board, result, judge)] = cells[result.model, group]
     assert len(found) == len(cells)

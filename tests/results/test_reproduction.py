@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from helm_longctx.apps.reproduction.reproduction import Measurement, find_rows, judge_agreement, published_interval
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.lengths import area_over_lengths
-from helm_longctx.tasks.protocols import Protocol, PublicationSource, Reported
+from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
+from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
 PROTOCOL = Protocol("p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100)
@@ -53,16 +55,18 @@ def test_an_area_is_a_weighted_mean(scores: dict[int, float]) -> None:
 @pytest.mark.parametrize(
     ("own", "row", "protocol", "effort", "kind", "told"),
     [
-        (OWN, ROW, PROTOCOL, "xhigh", "agrees", "Agrees with the published 81.5 of GPT-5.5 (xhigh): the difference is +0.5 points."),
-        (replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100)), ROW, PROTOCOL, "xhigh", "differs", "Differs from the published 81.5 of GPT-5.5 (xhigh): the difference is -41.5 points."),
+        (OWN, ROW, PROTOCOL, "xhigh", "agrees", "Agrees with the published 81.5 of GPT-5.5 (xhigh): the difference is +0.5 points; one of 17.7 points is found in 80 % of cases."),
+        (replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100)), ROW, PROTOCOL, "xhigh", "differs", "Differs from the published 81.5 of GPT-5.5 (xhigh): the difference is -41.5 points;"),
         (OWN, ROW, PROTOCOL, None, "not comparable", "the published effort is xhigh, and yours is not known"),
         (OWN, ROW, PROTOCOL, "low", "not comparable", "the published effort is xhigh, and yours is low"),
         (OWN, replace(ROW, effort=""), PROTOCOL, "xhigh", "not comparable", "the page does not say the reasoning effort"),
         (OWN, replace(ROW, effort="none"), PROTOCOL, None, "agrees", "Agrees with the published 81.5 of GPT-5.5:"),
         (OWN, ROW, replace(PROTOCOL, not_stated=("the lengths",)), "xhigh", "not comparable", "the page does not say the lengths"),
         (replace(OWN, reasons=("judged by x", "cut prompts: 3 %")), ROW, PROTOCOL, "xhigh", "not comparable", "judged by x; cut prompts: 3 %."),
-        (OWN, ROW, replace(PROTOCOL, samples=None), "xhigh", "agrees", "+0.5 points"),
-        (replace(OWN, interval=Interval(0.7, 0.6, 0.8, 100)), ROW, replace(PROTOCOL, samples=None), "xhigh", "differs", "-11.5"),
+        (OWN, ROW, replace(PROTOCOL, samples=None), "xhigh", "agrees", "+0.5 points; the page does not say of how many questions, and at best one of"),
+        (replace(OWN, interval=Interval(0.7, 0.6, 0.8, 100)), ROW, replace(PROTOCOL, samples=None), "xhigh", "cannot tell", "Cannot tell whether the model differs from the published 81.5 of GPT-5.5 (xhigh): the difference is -11.5 points;"),
+        (replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100)), ROW, replace(PROTOCOL, samples=None, asks_all=True), "xhigh", "differs", "-41.5"),
+        (replace(OWN, interval=Interval(0.7, 0.5, 0.85, 4)), ROW, replace(PROTOCOL, samples=4), "xhigh", "agrees", "none is found in 80 % of cases"),
     ],
 )  # fmt: skip
 def test_sentences(
@@ -115,3 +119,28 @@ def test_published_intervals() -> None:
     known = published_interval(ROW, PROTOCOL)
     assert (round(known.low, 3), round(known.high, 3), known.n) == (0.728, 0.879, 100)
     assert math.isnan(published_interval(ROW, replace(PROTOCOL, samples=None)).low)
+
+
+def test_a_number_of_all_questions_has_as_many_as_a_whole_run() -> None:
+    """If a protocol asks all questions of its data, an own number without reasons against it says how many they are."""
+    every = replace(PROTOCOL, samples=None, asks_all=True)
+    assert published_interval(ROW, every, [OWN]) == published_interval(ROW, PROTOCOL)
+    part = replace(OWN, reasons=("20 of 100 questions",))
+    assert math.isnan(published_interval(ROW, every, [part]).low)
+    assert math.isnan(published_interval(ROW, replace(every, asks_all=False), [OWN]).low)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_model_is_not_called_different_from_itself(protocol: str) -> None:
+    """A model differs from its own published number in about 5 % of rounds, and in none if its sample is not known."""
+    for chance in (0.5, 0.95):
+        found = find_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(3))
+        assert found.before > 0.1
+        assert found.known <= 0.09
+        assert (found.unknown, found.cannot_tell) == (0, found.before)
+
+
+@pytest.mark.parametrize(("protocol", "chance"), [("Qwen's RULER (13 of 20)", 0.95), ("a bin of MRCR (100)", 0.8)])
+def test_the_difference_that_a_verdict_names_is_found(protocol: str, chance: float) -> None:
+    """The difference that a verdict names is found in about 80 % of rounds."""
+    assert 0.73 <= power_of_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)).share <= 0.92

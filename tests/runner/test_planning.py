@@ -21,15 +21,15 @@ ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=40,model=longctx/lexic
 
 
 def test_published_scores_give_the_variance() -> None:
-    """The variance is that of right and wrong answers with the published scores, or else the largest one."""
+    """The variance is the largest of right and wrong answers with the published scores, or else the largest of all."""
     rows = [row.scores for row in HELMET.published() if (row.category, row.length) == ("recall", 8192)]
     scores = [row.get("json_kv", row.get("", 0.0)) for row in rows]
     found = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {})
-    expected = sum(2 * score * (1 - score) for score in scores) / len(scores)
-    assert found.unpaired.deviation**2 == pytest.approx(expected)
+    expected = max(score * (1 - score) for score in scores)
+    assert found.unpaired.variance == pytest.approx(expected)
     assert (found.paired, found.source) == (None, "published scores")
     other = find_spreads(TaskSample("my_entry", "", None, 100, 20), {})
-    assert other.unpaired.deviation**2 == pytest.approx(0.5)
+    assert other.unpaired.variance == 0.25
     assert other.source == "the largest possible variance"
 
 
@@ -37,7 +37,7 @@ def test_the_sample_of_a_run(tmp_path: Path) -> None:
     """A question at three depths is one cluster, and repeats are one question."""
     found = estimate(tmp_path, making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain")
     assert found.requests == 24
-    assert {(each.questions, each.clusters) for each in found.samples} == {(3, 3)}
+    assert {(each.questions, each.clusters, each.cluster_size) for each in found.samples} == {(3, 3, 1.0)}
     assert [each.task for each in found.samples] == ["json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"]
     (first, *_) = plans = make_plans([found], {}, 0.1)
     assert first.needed > 3

@@ -188,7 +188,7 @@ _BASES = {
     "benchmarks": """from dataclasses import replace
 from helm_longctx.tasks import *
 from helm_longctx.tasks.benchmark import Sweep
-from helm_longctx.tasks.protocols import Protocol
+from helm_longctx.tasks.publications import Protocol
 from mystery import BENCHMARK as B, WHODUNIT as T
 def make(**fields): return replace(B, **{'name': __name__, **fields})
 def with_task(**fields): return make(categories=(replace(B.categories[0], tasks=(replace(T, **fields),)),))

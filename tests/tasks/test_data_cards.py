@@ -6,13 +6,11 @@ import json
 
 import pytest
 
-from helm_longctx.data.bucket import BucketFile
-from helm_longctx.data.origins import NEWEST, Origin, find_origin
 from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.web import WebFile
+from helm_longctx.data.web import BucketFile, WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import BEFORE_RUN, FOR_JUDGES, ON_REQUEST, make_cards
+from helm_longctx.tasks.data_cards import BEFORE_RUN, FOR_JUDGES, NEWEST, ON_REQUEST, Origin, find_origin, make_cards
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.support.commands import Command
 

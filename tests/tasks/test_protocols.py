@@ -15,8 +15,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import ScoreKey, published_boards
 from helm_longctx.results.statistics.lengths import effective_length
 from helm_longctx.tasks.entry import parse_entry
-from helm_longctx.tasks.protocols import Protocol, find_protocol, find_protocols, read_protocols
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.publications import Protocol, read_protocols
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
 PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import (
@@ -22,7 +21,8 @@ from helm_longctx.cli.shared import (
     fill_registries,
     make_specs,
 )
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
 
@@ -201,15 +201,13 @@ def _batches(
 
 
 def _print_states(batches: Batches) -> None:
-    table = Table(title="Batches", title_justify="left")
-    for column in ("run", "batch", "state", "requests", "done", "no answer"):
-        table.add_column(column, overflow="fold")
+    rows: list[list[str]] = []
     try:
         with hide_chatter():
             for state in batches.states():
                 part = state.part
                 failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
                 counts = str(len(part.requests)), str(state.done)
-                table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
+                rows.append([state.run.name, part.batch or "-", state.state, *counts, failures])
     finally:
-        print_grid(table)
+        print_table(text_table("Batches", ("run", "batch", "state", "requests", "done", "no answer"), rows))

@@ -19,15 +19,15 @@ import typer
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from helm_longctx.cli.demo_questions import write_questions
 from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
+from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import MARK, percent, range_text
-from helm_longctx.documents.terminal import print_grid, print_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
@@ -178,11 +178,11 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
     print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
-    print_grid(_score_table(config["models"][0], config["entries"], boards))
+    print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     if local:
-        print_grid(_score_table(local["models"][0], local["entries"], boards))
+        print_table(_score_table(local["models"][0], local["entries"], boards))
         print(_describe_speed(folder, local["models"][0]))
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
@@ -219,10 +219,8 @@ def _program() -> str:
 def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]) -> Table:
     """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
     title = f"{model} on tasks of different kinds"
-    table = Table("Task", "Score in %", "95 % interval", title=title, title_justify="left")
-    for title, text in entries.items():
-        table.add_row(title, *_cells(boards, _read_entry(text), model))
-    return table
+    rows = [(name, *_cells(boards, _read_entry(text), model)) for name, text in entries.items()]
+    return text_table(title, ("Task", "Score in %", "95 % interval"), rows)
 
 
 def _read_entry(text: str) -> Entry:
@@ -236,11 +234,12 @@ def _read_entry(text: str) -> Entry:
 
 def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]:
     """Return the score of an entry, marked if it is not comparable, and its interval."""
-    folder = folder_name(entry.settings.path)
-    board = next(each for each in boards if entry.name in each.benchmark.entries and each.folder == folder)
+    folder, length = folder_name(entry.settings.path), entry.settings.length
+    own = (each for each in boards if each.folder_at(length) == folder)
+    board = next(each for each in own if entry.name in each.benchmark.entries)
     # An entry that names a task has the task's score.
     part = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
-    score = board.score(model, part, entry.settings.length)
+    score = board.score(model, part, length)
     if score is None:
         return NO_SCORE, ""
     interval, mark = score.interval, f" {MARK}" if score.caveats else ""

@@ -27,7 +27,7 @@ from helm_longctx.cli.shared import (
     without_helms_log,
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import explain_torchvision, page_address
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error

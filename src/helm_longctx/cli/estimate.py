@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table
 
 from helm_longctx.cli.logs import hide_chatter
 from helm_longctx.cli.shared import JsonPath, LocalPath, Models, OutputPath, check_folder, make_specs
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import length_label
 
@@ -108,7 +108,7 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         advice: how the command takes prices that are not known.
     """
     for deployment in dict.fromkeys(each.deployment for each in estimates):
-        print_grid(_table(deployment, [each for each in estimates if each.deployment == deployment]))
+        print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
     for line in _notes(estimates, advice):
         print(line)
 
@@ -120,7 +120,7 @@ def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect:
         detect: the wanted difference in points; None if there is none.
     """
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
-        print_grid(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
+        print_table(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
     sources = ", ".join(sorted({plan.source for plan in plans}))
     print(f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}.")
 
@@ -128,27 +128,24 @@ def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect:
 def _plan_table(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> Table:
     from helm_longctx.runner.planning import detectable_overall
 
-    table = Table(title="Smallest difference from another model that is detected, in points", title_justify="left")
-    table.add_column("task", overflow="fold")
     wanted = (f"for {detect:g} points", "cost") if detect else ()
-    for name in ("questions", "clusters", "other questions", "same questions", *wanted):
-        table.add_column(name, overflow="fold", justify="right")
+    numbers = ("questions", "clusters", "other questions", "same questions", *wanted)
+    rows = []
     for plan in plans:
         sample = plan.sample
         length = "" if sample.length is None else length_label(sample.length)
-        table.add_row(
-            ":".join(part for part in (sample.entry, sample.task, length) if part),
+        row = [
+            ":".join(filter(None, (sample.entry, sample.task, length))),
             *(f"{sample.questions:,}", f"{sample.clusters:,}", _points(plan.unpaired), _points(plan.paired)),
-            *(_sample_texts(plan.needed, plan.dollars) if plan.needed else ()),
-            end_section=plan is plans[-1],
-        )
+        ]
+        if wanted:
+            price = "unknown" if plan.dollars is None else _format(("dollars",), plan.dollars)
+            row += [f"{plan.needed:,}", price] if plan.needed else ["", ""]
+        rows.append(row)
     if len(plans) > 1:
-        table.add_row("mean of all tasks", "", "", *map(_points, detectable_overall(plans, known)))
-    return table
-
-
-def _sample_texts(questions: int, dollars: float | None) -> tuple[str, str]:
-    return f"{questions:,}", "unknown" if dollars is None else _format(("dollars",), dollars)
+        rows.append(["mean of all tasks", "", "", *map(_points, detectable_overall(plans, known)), *[""] * len(wanted)])
+    title = "Smallest difference from another model that is detected, in points"
+    return text_table(title, ("task", *numbers), rows, right=numbers)
 
 
 def _points(difference: float | None) -> str:
@@ -158,18 +155,12 @@ def _points(difference: float | None) -> str:
 
 
 def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:
-    table = Table(title=deployment, title_justify="left")
-    table.add_column("run", overflow="fold")
     # A model without a price has no columns of dollars, so that there is room for the names of the runs.
     columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in estimates) else ())
-    for name in columns:
-        table.add_column(name, overflow="fold", justify="right")
-    for each in estimates:
-        entry = MODEL_IN_RUN.sub("", each.run)
-        table.add_row(entry, *_cells([each])[: len(columns)], end_section=each is estimates[-1])
+    rows = [[MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in estimates]
     if len(estimates) > 1:
-        table.add_row("all", *_cells(estimates)[: len(columns)])
-    return table
+        rows.append(["all", *_cells(estimates)[: len(columns)]])
+    return text_table(deployment, ("run", *columns), rows, right=columns)
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:

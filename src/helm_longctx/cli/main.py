@@ -49,38 +49,54 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS = (
 """The headings of the help, in its order."""
 
 _OWN = (
-    Command("run", "helm_longctx.cli.run:run", RUNS, "run.yaml --dry-run"),
-    Command("estimate", "helm_longctx.cli.estimate:estimate", RUNS, "helmet_rag:length=128k --model openai/gpt-6-luna"),
+    Command("run", "helm_longctx.cli.run:run", RUNS, example="run.yaml --dry-run"),
+    Command(
+        "estimate",
+        "helm_longctx.cli.estimate:estimate",
+        RUNS,
+        example="helmet_rag:length=128k --model openai/gpt-6-luna",
+    ),
     Command(
         "batch",
         "helm_longctx.cli.batch:batch",
         RUNS,
-        "submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000",
+        example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000",
     ),
     Command(
         "shard",
         "helm_longctx.cli.shard:shard",
         RUNS,
-        "2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000",
+        example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000",
     ),
-    Command("summarize", "helm_longctx.cli.results:summarize", RESULTS, "--suite lc"),
-    Command("serve", "helm_longctx.cli.results:serve", RESULTS, "--suite lc --port 8001"),
-    Command("reference", "helm_longctx.cli.results:reference", RESULTS, "helmet --suite lc --length 128k"),
-    Command("show", "helm_longctx.cli.records:show", RESULTS, "benchmark_output/runs/lc/RUN id17"),
-    Command("schema", "helm_longctx.cli.results:schema", RESULTS, "--suite lc"),
-    Command("rejudge", "helm_longctx.cli.rejudge:rejudge", JUDGES, "--suite lc --judge openai/gpt-6-luna --to lc-luna"),
-    Command("list", "helm_longctx.cli.tables:list_tasks", TASKS, "helmet --length 8k"),
-    Command("fetch", "helm_longctx.cli.data:fetch", TASKS, "helmet_rag:length=128k lv_eval:length=64k"),
+    Command("summarize", "helm_longctx.cli.results:summarize", RESULTS, example="--suite lc"),
+    Command("serve", "helm_longctx.cli.results:serve", RESULTS, example="--suite lc --port 8001"),
+    Command("reference", "helm_longctx.cli.results:reference", RESULTS, example="helmet --suite lc --length 128k"),
+    Command("show", "helm_longctx.cli.records:show", RESULTS, example="benchmark_output/runs/lc/RUN id17"),
+    Command("schema", "helm_longctx.cli.results:schema", RESULTS, example="--suite lc"),
     Command(
-        "prompts", "helm_longctx.cli.records:prompts", TASKS, "helmet_recall:task=json_kv,length=8k --style completion"
+        "rejudge",
+        "helm_longctx.cli.rejudge:rejudge",
+        JUDGES,
+        example="--suite lc --judge openai/gpt-6-luna --to lc-luna",
+    ),
+    Command("list", "helm_longctx.cli.tables:list_tasks", TASKS, example="helmet --length 8k"),
+    Command("fetch", "helm_longctx.cli.data:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
+    Command(
+        "prompts",
+        "helm_longctx.cli.records:prompts",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --style completion",
     ),
     Command(
-        "score", "helm_longctx.cli.records:score", TASKS, "helmet_recall:task=json_kv,length=8k --records outputs.jsonl"
+        "score",
+        "helm_longctx.cli.records:score",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl",
     ),
-    Command("confs", "helm_longctx.cli.tables:confs", TASKS, "run_specs"),
-    Command("demo", "helm_longctx.cli.demo:demo", SETUP, "--output-path demo_output"),
-    Command("doctor", "helm_longctx.cli.doctor:doctor", SETUP, "--no-network"),
-    Command("models", "helm_longctx.cli.models:models", SETUP, "add my/model --url http://127.0.0.1:8000/v1"),
+    Command("confs", "helm_longctx.cli.tables:confs", TASKS, example="run_specs"),
+    Command("demo", "helm_longctx.cli.demo:demo", SETUP, example="--output-path demo_output"),
+    Command("doctor", "helm_longctx.cli.doctor:doctor", SETUP, example="--no-network"),
+    Command("models", "helm_longctx.cli.models:models", SETUP, example="add my/model --url http://127.0.0.1:8000/v1"),
 )
 
 COMMANDS = sorted(

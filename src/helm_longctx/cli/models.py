@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from rich.table import Table
 
 from helm_longctx.cli.shared import READY, LocalPath, fill_registries, without_helms_log
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.provider import client_provider, providers
 from helm_longctx.models.endpoints.files import LISTS, add_entries, find_entries
@@ -67,14 +67,9 @@ def models(
     if copy_to:
         _copy(READY, copy_to)
     folder = copy_to or READY
-    table = Table(title="Deployments", title_justify="left")
-    for column in ("model", "server", "key", "window"):
-        table.add_column(column, overflow="fold")
-    for name, about in (("longctx/lexical", "none (finds words)"), ("longctx/null", "none (a constant answer)")):
-        table.add_row(name, about, "", "any")
-    for row in list_deployments(folder):
-        table.add_row(*row)
-    print_grid(table)
+    baselines = (("longctx/lexical", "none (finds words)"), ("longctx/null", "none (a constant answer)"))
+    rows = [*((name, about, "", "any") for name, about in baselines), *list_deployments(folder)]
+    print_table(text_table("Deployments", ("model", "server", "key", "window"), rows))
     print(f"helm-longctx run … --local-path {folder}")
 
 

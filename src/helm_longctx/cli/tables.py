@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table
 
 from helm_longctx.cli.confs import conf_files
 from helm_longctx.cli.shared import OutputPath
 from helm_longctx.data.root import DataRoot
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
@@ -107,12 +107,7 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(cell) for cell in row.values()))
-    print_grid(table)
+    print_table(text_table(title, list(rows[0]), [list(map(str, row.values())) for row in rows]))
 
 
 def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:

@@ -135,8 +135,13 @@ class ResumingStream(io.RawIOBase):
             raise InputError(f"the server cannot be reached; check the network, or {USE_A_MIRROR}") from error
         try:
             self._check(response)
-            if response.status_code == 200:  # the server ignored the Range header and sends the whole file
-                _skip(response, self.position)
+            # With 200 the server ignored the Range header and sends the whole file.
+            left = self.position if response.status_code == 200 else 0
+            while left:
+                data = _read_raw(response, min(left, _BLOCK))
+                if not data:
+                    raise ConnectionError("the connection ended before the position to resume at")
+                left -= len(data)
         except BaseException:
             response.close()
             raise
@@ -152,18 +157,16 @@ class ResumingStream(io.RawIOBase):
         if status >= 400:
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
-            self._check_size(response.headers.get("Content-Length"))
+            length = response.headers.get("Content-Length")
+            found = int(length) if length and length.isdecimal() else None
+            if None not in (found, self.size) and found != self.size:
+                raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
+            self.size = found if self.size is None else self.size
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
             self._check_range(response.headers.get("Content-Range", ""))
         else:
             raise InputError(f"the server answered with status {status} instead of the file; {USE_A_MIRROR}")
-
-    def _check_size(self, length: str | None) -> None:
-        found = int(length) if length and length.isdecimal() else None
-        if None not in (found, self.size) and found != self.size:
-            raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
-        self.size = found if self.size is None else self.size
 
     def _check_range(self, text: str) -> None:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", text.strip())
@@ -198,14 +201,6 @@ def _read_raw(response: Response, count: int) -> bytes:
     except urllib3.exceptions.HTTPError as error:
         raise ConnectionError(f"the connection broke ({type(error).__name__})") from error
     return data
-
-
-def _skip(response: Response, count: int) -> None:
-    while count:
-        data = _read_raw(response, min(count, _BLOCK))
-        if not data:
-            raise ConnectionError("the connection ended before the position to resume at")
-        count -= len(data)
 
 
 def _bearer(token: str) -> Callable[[PreparedRequest], PreparedRequest]:
@@ -269,14 +264,18 @@ def _log_retry(state: RetryCallState) -> None:
     )
 
 
-class Download(ABC):
+class Source(ABC):
     """A source whose files are downloaded together, by themselves. Its subclasses are dataclasses.
 
     Attributes:
+        title: its name in the log and in errors, as a format of the source, such as `{0.name} of bucket {0.bucket}`.
         refusal: reason that errors name if the server refuses access.
+        log_level: the level at which the log says that it is fetched.
     """
 
+    title: ClassVar[str] = ""
     refusal: ClassVar[str] = NO_ACCESS
+    log_level: ClassVar[int] = logging.WARNING
 
     @property
     @abstractmethod
@@ -289,9 +288,9 @@ class Download(ABC):
         """The folder under the data root that receives the files."""
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """Its name in the log and in errors."""
+        return self.title.format(self)
 
     def is_present(self, root: DataRoot) -> bool:
         """Whether the files need not be fetched."""
@@ -315,10 +314,10 @@ class Download(ABC):
         Raises:
             InputError: files are missing from a mirror, the download fails, or its content is not as expected.
         """
-        if not root.caveats(self.paths, command):
+        if not root.find_absent(self.paths, command):
             return
         folder = root / self.place
-        _log.warning("fetching %s into %s", self.label, folder)
+        _log.log(self.log_level, "fetching %s into %s", self.label, folder)
         try:
             self.fetch(folder)
         except Exception as error:
@@ -370,10 +369,36 @@ def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
         data, record = Path(name) / "data", Path(name) / "source"
         source: dict[str, object] = {}
         yield data, source
-        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         # The record comes first, because for readers the download is complete when the file exists.
-        os.replace(record, target.with_name(target.name + SOURCE))
+        if source:
+            record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+            os.replace(record, target.with_name(target.name + SOURCE))
         os.replace(data, target)
+
+
+class SingleFile(Source):
+    """A source of one file. Its subclasses have the field `path`, the file's path under the data root."""
+
+    path: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
+
+    @property
+    def place(self) -> str:
+        """The folder under the data root that has the file."""
+        return str(Path(self.path).parent)
+
+    def fetch(self, folder: Path) -> None:
+        """Download the file, and write its origin into a record next to it, if there is one."""
+        with place_file(folder / Path(self.path).name) as (part, record):
+            record |= self.write(part)
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file to `part`, in a temporary folder, and return the record of its origin."""
+        raise NotImplementedError
 
 
 def sha256_of(path: Path) -> str:

@@ -1,16 +1,13 @@
-"""The kinds of data sources that a task can name, and the functions that get them."""
+"""Gets the sources of data that tasks name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helm_longctx.data import release
-from helm_longctx.data.download import Download
-from helm_longctx.data.release import PinnedFile, ReleaseFile
+from helm_longctx.data.download import Source
+from helm_longctx.data.release import ReleaseFile, ensure_release_files
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-
-Source = Download | ReleaseFile | PinnedFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
@@ -28,14 +25,13 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     if absent and root.mirror:
         raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
-        if isinstance(source, Download):
+        if not isinstance(source, ReleaseFile):
             source.ensure(root, command)
             source.is_present(root)  # this tells NLTK where its model is now
-    release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     # The files of a release are fetched together, because each call reads its archive from the start.
     for one in {file.release for file in files}:
-        release.ensure_release_files(one, [file.path for file in files if file.release == one], root, command)
+        ensure_release_files(one, [file.path for file in files if file.release == one], root, command)
 
 
 def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dict[str, InputError]:

@@ -12,16 +12,16 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
-from helm_longctx.data.download import SOURCE, Download, check_space, place_file, sha256_of
+from helm_longctx.data.download import SOURCE, SingleFile, Source, check_space, sha256_of
 from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import unzip
 from helm_longctx.errors import InputError
 
@@ -31,7 +31,7 @@ TIMEOUT = 30
 
 
 @dataclass(frozen=True)
-class HubDataset(Download):
+class HubDataset(Source):
     """A data set on the hub.
 
     Args:
@@ -52,6 +52,7 @@ class HubDataset(Download):
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labelled: bool = True
 
+    title = "hub data set {0.repo_id}"
     refusal = "it has no parquet conversion, or your login has no access to it"
 
     @property
@@ -75,18 +76,37 @@ class HubDataset(Download):
         """Its folder under the data root."""
         return self.folder
 
-    @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return f"hub data set {self.repo_id}"
-
     def fetch(self, folder: Path) -> None:
-        """Download the splits, and store them as JSON lines."""
-        _fetch(self, folder)
+        """Download the splits, and store them as JSON lines in a temporary folder. Then move them to their places.
+
+        The moves are atomic, so no reader and no other process sees a partial file.
+        """
+        commit, available = list_files(self.repo_id, PARQUET_REVISION)
+        digests: dict[str, str] = {}
+        files: dict[str, list[Path]] = {}
+        for split in self.splits:
+            folder_in_repo = f"{self.config or self.parquet}/{split}/"
+            names = [n for n in available if n.startswith(folder_in_repo) and n.endswith(".parquet")]
+            if not names:
+                raise InputError(f"its parquet conversion has no split {split!r}; {USE_A_MIRROR}")
+            files[split] = [download(self.repo_id, name, commit, digests) for name in names]
+        source = {"repo": self.repo_id, "commit": commit, "files": digests, "rows": dict(self.splits)}
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
+            part = Path(name)
+            for split, paths in files.items():
+                # A row can hold a whole book.
+                rows = (row for path in paths for row in _read_parquet(path, self.columns.get(split), 64))
+                _write_rows(part / f"{split}.jsonl", rows, self.splits[split], f"split {split!r}")
+            (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+            (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
+            # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
+            for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
+                os.replace(part / file, folder / file)
 
 
 @dataclass(frozen=True)
-class HubFile(SingleFile, Download):
+class HubFile(SingleFile):
     """One file of a hub repository.
 
     Args:
@@ -107,6 +127,8 @@ class HubFile(SingleFile, Download):
     commit: str = ""
     sha256: str = ""
 
+    title = "{0.name} of hub {0.kind} {0.repo_id}"
+
     @property
     def repo_id(self) -> str:
         """The repository to download it from: the one that `setting` names, or else `repo`."""
@@ -114,21 +136,15 @@ class HubFile(SingleFile, Download):
         return os.environ.get(self.setting or "") or self.repo
 
     @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return f"{self.name} of hub {self.kind} {self.repo_id}"
-
-    @property
     def remedy(self) -> str:
         """What to do if the server refuses access, in addition to setting a token."""
         return (f"set {self.setting} to a repository with a copy of it, or " if self.setting else "") + USE_A_MIRROR
 
-    def fetch(self, folder: Path) -> None:
-        """Download the file, and write its origin into a record next to it."""
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file, and return its origin."""
         path, source = _download(self.repo_id, self.name, self.kind, self.commit, self.sha256)
-        with place_file(folder / Path(self.path).name) as (part, record):
-            record |= source
-            shutil.copyfile(path, part)
+        shutil.copyfile(path, part)
+        return source
 
     def origin(self, root: DataRoot) -> str:
         """Return the repository of the file, from the record next to it; without a record, `repo`."""
@@ -137,7 +153,7 @@ class HubFile(SingleFile, Download):
 
 
 @dataclass(frozen=True)
-class HubZip(SingleFile, Download):
+class HubZip(SingleFile):
     """One member of a zip file in a hub data set repository.
 
     Args:
@@ -152,21 +168,17 @@ class HubZip(SingleFile, Download):
     member: str
     path: str
 
-    @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return f"{self.name} of hub dataset {self.repo}"
+    title = "{0.name} of hub dataset {0.repo}"
 
-    def fetch(self, folder: Path) -> None:
-        """Download the zip file and unpack the member, and write its origin into a record next to it."""
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the zip file and unpack the member, and return the zip file's origin."""
         path, source = _download(self.repo, self.name, "dataset")
-        with place_file(folder / Path(self.path).name) as (part, record):
-            record |= source
-            unzip(path, self.member, part)
+        unzip(path, self.member, part)
+        return source
 
 
 @dataclass(frozen=True)
-class HubRows(SingleFile, Download):
+class HubRows(SingleFile):
     """The rows with a value in a column, from files of a data set repository, as JSON lines.
 
     Args:
@@ -189,42 +201,25 @@ class HubRows(SingleFile, Download):
     columns: tuple[str, ...]
     rows: int | None = None
 
-    @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return f"{self.files}* of hub dataset {self.repo}, rows with {self.column} {self.value}"
+    title = "{0.files}* of hub dataset {0.repo}, rows with {0.column} {0.value}"
 
-    def fetch(self, folder: Path) -> None:
+    def write(self, part: Path) -> Mapping[str, object]:
         """Download the files, and store the rows. The hub's cache keeps the files for other values."""
-        from huggingface_hub import HfApi
-
-        siblings = HfApi().dataset_info(self.repo, revision=self.commit, timeout=TIMEOUT).siblings or []
-        names = sorted(file.rfilename for file in siblings if file.rfilename.startswith(self.files))
         digests: dict[str, str] = {}
+        names = [name for name in list_files(self.repo, self.commit)[1] if name.startswith(self.files)]
         paths = [download(self.repo, name, self.commit, digests) for name in names]
-        with place_file(folder / Path(self.path).name) as (part, record), part.open("wb") as out:
-            rows = 0
-            for line in (line for path in paths for line in self._lines(path)):
-                out.write(line)
-                rows += 1
-            if not rows or rows != (self.rows or rows):
-                raise InputError(
-                    f"{rows} rows, expected {self.rows or 'some'}: it is not the release that the benchmark used;"
-                    f" {USE_A_MIRROR}"
-                )
-            record |= {"repo": self.repo, "commit": self.commit, "files": digests}
+        _write_rows(part, (row for path in paths for row in self._rows(path)), self.rows, "the data set")
+        return {"repo": self.repo, "commit": self.commit, "files": digests}
 
-    def _lines(self, path: Path) -> Iterator[bytes]:
-        rows = (
-            _parquet_rows(path, self.columns, self.column, self.value)
-            if path.suffix == ".parquet"
-            else JsonLines(path, {})
-        )
+    def _rows(self, path: Path) -> Iterator[Mapping[str, Any]]:
+        is_parquet = path.suffix == ".parquet"
+        # A row can hold millions of tokens.
+        wanted = (self.column, self.value)
+        rows = _read_parquet(path, (*self.columns, self.column), 4, wanted) if is_parquet else JsonLines(path, {})
         for row in rows:
             value = row.get(self.column)
             if (len(value) if isinstance(value, list) else value) == self.value:
-                kept = {name: row.get(name) for name in self.columns}
-                yield orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+                yield {name: row.get(name) for name in self.columns}
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -246,42 +241,30 @@ def label_names(folder: Path, column: str) -> list[str]:
     return names
 
 
-def _fetch(dataset: HubDataset, folder: Path) -> None:
+def list_files(
+    repo: str, revision: str | None = None, kind: Literal["dataset", "model"] = "dataset"
+) -> tuple[str, list[str]]:
+    """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
+
+    Raises:
+        InputError: the response names no commit.
+    """
     from huggingface_hub import HfApi
 
-    repo = dataset.repo_id
-    info = HfApi().dataset_info(repo, revision=PARQUET_REVISION, timeout=TIMEOUT)
+    info = HfApi().repo_info(repo, repo_type=kind, revision=revision, timeout=TIMEOUT)
     if not info.sha:
-        raise InputError(f"the hub's response names no commit of {PARQUET_REVISION}; check HF_ENDPOINT")
-    available = sorted(file.rfilename for file in info.siblings or [] if file.rfilename.endswith(".parquet"))
-    digests: dict[str, str] = {}
-    files: dict[str, list[Path]] = {}
-    for split in dataset.splits:
-        names = [name for name in available if name.startswith(f"{dataset.config or dataset.parquet}/{split}/")]
-        if not names:
-            raise InputError(f"its parquet conversion has no split {split!r}; {USE_A_MIRROR}")
-        files[split] = [download(repo, name, info.sha, digests) for name in names]
-    source = {"repo": repo, "commit": info.sha, "files": digests, "rows": dict(dataset.splits)}
-    _build(files, dataset, source, folder)
+        raise InputError(f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT")
+    return info.sha, sorted(file.rfilename for file in getattr(info, "siblings", None) or [])
 
 
 def _download(
     repo: str, name: str, kind: Literal["dataset", "model"], commit: str = "", sha256: str = ""
 ) -> tuple[Path, dict[str, object]]:
     """Download a file at a commit, by default the latest one. Return its path and the record of its source."""
-    commit = commit or _latest_commit(repo, kind)
+    commit = commit or list_files(repo, kind=kind)[0]
     digests: dict[str, str] = {}
     path = download(repo, name, commit, digests, kind, sha256)
     return path, {"repo": repo, "commit": commit, "files": digests}
-
-
-def _latest_commit(repo: str, kind: Literal["dataset", "model"]) -> str:
-    from huggingface_hub import HfApi
-
-    info = HfApi().repo_info(repo, repo_type=kind, timeout=TIMEOUT)
-    if not info.sha:
-        raise InputError("the hub's response names no commit; check HF_ENDPOINT")
-    return info.sha
 
 
 def download(
@@ -321,64 +304,52 @@ def download(
     return path
 
 
-def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object, folder: Path) -> None:
-    """Convert the splits to JSON lines in a temporary folder, then move them to their places.
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, what: str) -> None:
+    """Write rows as JSON lines, and check their number.
 
-    The moves are atomic, so no reader and no other process sees a partial file.
+    Raises:
+        InputError: there are none, or another number than is expected, or JSON cannot express a value.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-        part = Path(name)
-        for split, paths in files.items():
-            rows = 0
-            with (part / f"{split}.jsonl").open("wb") as out:
-                for path in paths:
-                    for line in _lines(path, dataset.columns.get(split)):
-                        out.write(line)
-                        rows += 1
-            if rows != (expected := dataset.splits[split]):
-                raise InputError(
-                    f"split {split!r} has {rows} rows, expected {expected}: it is not the release that the benchmark"
-                    f" used; {USE_A_MIRROR}"
-                )
-        (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-        (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
-        # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
-        for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
-            os.replace(part / file, folder / file)
+    count = 0
+    with path.open("wb") as out:
+        for row in rows:
+            try:
+                out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            except TypeError as error:
+                raise InputError(f"{what} cannot be read: JSON cannot express a value ({error})") from error
+            count += 1
+    if not count or count != (expected or count):
+        raise InputError(
+            f"{what} has {count} rows, expected {expected or 'some'}: it is not the release that the benchmark used;"
+            f" {USE_A_MIRROR}"
+        )
 
 
-def _lines(path: Path, columns: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Yield the rows of a parquet file as JSON lines.
+def _read_parquet(
+    path: Path, columns: Sequence[str] | None, at_once: int, wanted: tuple[str, int] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a parquet file.
 
-    Batches are small because a row can hold a whole book.
-    """
-    from pyarrow import parquet
+    `datasets` would first write a copy of the file in Arrow format to its own cache. Here the rows are needed once, in
+    file order.
 
-    # `datasets` is not used, because it would first write a copy of the file in Arrow format to its own cache. Here
-    # only the rows in file order are needed, a few at a time.
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64, columns=columns and list(columns)):
-            yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
-    except Exception as error:  # pyarrow raises OSError, ValueError and its own errors, orjson TypeError
-        raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error
-
-
-def _parquet_rows(path: Path, columns: tuple[str, ...], column: str, value: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of the row groups of a parquet file that can have a value in a column.
-
-    Batches are small because a row can hold millions of tokens.
+    Args:
+        columns: the columns that are read; None for all.
+        at_once: number of rows in memory.
+        wanted: a column and a value. Row groups that cannot have the value are left out.
     """
     from pyarrow import parquet
 
     try:
         file = parquet.ParquetFile(path)
-        number = file.schema_arrow.names.index(column)
-        statistics = [file.metadata.row_group(n).column(number).statistics for n in range(file.num_row_groups)]
-        groups = [
-            n for n, each in enumerate(statistics) if not (each and each.has_min_max) or each.min <= value <= each.max
-        ]
-        for batch in file.iter_batches(batch_size=4, row_groups=groups, columns=[*columns, column]):
+        groups = [*range(file.num_row_groups)]
+        if wanted:
+            number = file.schema_arrow.names.index(wanted[0])
+            ranges = {n: file.metadata.row_group(n).column(number).statistics for n in groups}
+            groups = [
+                n for n, each in ranges.items() if not (each and each.has_min_max) or each.min <= wanted[1] <= each.max
+            ]
+        for batch in file.iter_batches(batch_size=at_once, row_groups=groups, columns=columns and list(columns)):
             yield from batch.to_pylist()
     except Exception as error:  # pyarrow raises OSError, ValueError and its own errors
         raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error

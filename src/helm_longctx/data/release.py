@@ -21,8 +21,8 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.data import hub
-from helm_longctx.data.download import ResumingStream, check_space, explain_failure, retry
-from helm_longctx.data.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.data.download import ResumingStream, SingleFile, check_space, explain_failure, retry
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import BLOCK, Provenance, normalize, unpack
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
@@ -76,6 +76,10 @@ class ReleaseFile(SingleFile):
     release: Release
     path: str
 
+    def ensure(self, root: DataRoot, command: str) -> None:
+        """Download the file; `ensure_release_files` gets several at once."""
+        ensure_release_files(self.release, [self.path], root, command)
+
 
 @dataclass(frozen=True)
 class PinnedFile(SingleFile):
@@ -91,6 +95,9 @@ class PinnedFile(SingleFile):
     url: str
     sha256: str
 
+    title = "{0.path}"
+    log_level = logging.DEBUG
+
     @classmethod
     def of_repository(cls, folder: str, path: str, sha256: str, *, place: str) -> PinnedFile:
         """Return a file of a GitHub repository at a commit.
@@ -101,6 +108,19 @@ class PinnedFile(SingleFile):
             place: the folder under the data root in which the file gets the same path.
         """
         return cls(f"{place}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file. Its digest is in the code, so it has no record."""
+        check_space(part.parent)
+        with ResumingStream(self.url) as stream:
+            size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
+            found = stream.digest.hexdigest()
+        # `read` stops at the limit, so a file of exactly this size may have been longer.
+        if size == MOST_PINNED:
+            raise InputError(f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}")
+        if found != self.sha256:
+            raise InputError(f"the downloaded file has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}")
+        return {}
 
 
 def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
@@ -113,7 +133,7 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
     Raises:
         InputError: files are missing from a mirror, the download fails, or its content is not as expected.
     """
-    absent = root.caveats(paths, command)
+    absent = root.find_absent(paths, command)
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
@@ -134,37 +154,6 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
         # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
         source = f"the repository that {release.setting} names" if unpacked else f"release {release.repo}"
         raise InputError(f"{source}: {explain_failure(error, folder)}; then run: {command}") from error
-
-
-def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: str) -> None:
-    """Download those pinned files that are not under the data root.
-
-    Raises:
-        InputError: files are missing from a mirror, the download fails, or a file does not have its SHA-256.
-    """
-    absent = root.caveats((file.path for file in files), command)
-    for file in {file.path: file for file in files if file.path in absent}.values():
-        target = root / file.path
-        try:
-            _fetch_pinned_file(file, target)
-        except Exception as error:
-            raise InputError(f"{target}: {explain_failure(error, target.parent)}; then run: {command}") from error
-
-
-def _fetch_pinned_file(file: PinnedFile, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    check_space(target.parent)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
-        part = Path(name) / "0"
-        with ResumingStream(file.url) as stream:
-            size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
-            found = stream.digest.hexdigest()
-        # `read` stops at the limit, so a file of exactly this size may have been longer.
-        if size == MOST_PINNED:
-            raise InputError(f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}")
-        if found != file.sha256:
-            raise InputError(f"the downloaded file has SHA-256 {found}, expected {file.sha256}; {USE_A_MIRROR}")
-        os.replace(part, target)
 
 
 def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
@@ -205,11 +194,9 @@ def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> d
 
 def _locate(release: Release) -> tuple[str, str, int, str]:
     """Ask the hub for the archive's commit, URL, size and SHA-256."""
-    from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    commit = HfApi().dataset_info(release.repo, revision="main", timeout=hub.TIMEOUT).sha
-    if not commit:
-        raise InputError("the hub's response names no commit of main; check HF_ENDPOINT")
+    commit, _ = hub.list_files(release.repo, "main")
     url = hf_hub_url(release.repo, release.archive, repo_type="dataset", revision=commit)
     metadata = get_hf_file_metadata(url)
     if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
@@ -219,16 +206,11 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
 
 def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, part: Path) -> dict[str, Provenance]:
     """Download single files from a repository that holds the release unpacked. Return what `_fetch_archive` returns."""
-    from huggingface_hub import HfApi
-
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", setting)
     if not match:
         raise InputError("the variable must name a hub data set repository as org/name or org/name@revision")
     repo, revision = match[1], match[2] or "main"
-    info = retry(HfApi().dataset_info, repo, revision=revision, timeout=hub.TIMEOUT)
-    if not info.sha:
-        raise InputError(f"the hub's response names no commit of {revision}; check HF_ENDPOINT")
-    available = {file.rfilename for file in info.siblings or []}
+    commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
     names = {member: name if name in available else member for member, name in names.items()}
@@ -239,10 +221,10 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
     for member, path in wanted.items():
         digests: dict[str, str] = {}
         # The cache's path is a symbolic link to a blob, and a hard link must point to the blob itself.
-        cached = hub.download(repo, names[member], info.sha, digests).resolve()
+        cached = hub.download(repo, names[member], commit, digests).resolve()
         size = cached.stat().st_size
         _link(cached, part / path)
-        records[path] = {"size": size, "sha256": digests[names[member]], "repo": repo, "commit": info.sha}
+        records[path] = {"size": size, "sha256": digests[names[member]], "repo": repo, "commit": commit}
     return records
 
 

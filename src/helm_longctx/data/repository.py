@@ -17,7 +17,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from helm_longctx.data.download import Download, ResumingStream, check_space
+from helm_longctx.data.download import ResumingStream, Source, check_space
 from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.data.unpack import normalize
 from helm_longctx.errors import InputError
@@ -27,7 +27,7 @@ ARCHIVES = "https://codeload.github.com"
 
 
 @dataclass(frozen=True)
-class RepositoryFolder(Download):
+class RepositoryFolder(Source):
     """A folder of a GitHub repository. All its files must be regular files without the executable bit.
 
     Args:
@@ -46,6 +46,8 @@ class RepositoryFolder(Download):
     path: str
     files: tuple[str, ...]
 
+    title = "{0.folder} of the repository {0.repo}"
+
     @property
     def paths(self) -> list[str]:
         """Paths of `files` under the data root."""
@@ -60,11 +62,6 @@ class RepositoryFolder(Download):
     def place(self) -> str:
         """The folder under the data root that receives the content."""
         return self.path
-
-    @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return f"{self.folder} of the repository {self.repo}"
 
     def fetch(self, folder: Path) -> None:
         """Download the whole folder, and check its tree id."""
@@ -81,12 +78,12 @@ def tree_id(folder: Path) -> str:
     """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
     # Git sorts the name of a folder as if it ended in a slash.
     children = sorted(folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir())
-    return object_id("tree", b"".join(_tree_entry(child) for child in children))
-
-
-def _tree_entry(child: Path) -> bytes:
-    mode, digest = ("40000", tree_id(child)) if child.is_dir() else ("100644", object_id("blob", child.read_bytes()))
-    return f"{mode} {child.name}\0".encode() + bytes.fromhex(digest)
+    entries = b""
+    for child in children:
+        is_file = child.is_file()
+        digest = object_id("blob", child.read_bytes()) if is_file else tree_id(child)
+        entries += f"{'100644' if is_file else '40000'} {child.name}\0".encode() + bytes.fromhex(digest)
+    return object_id("tree", entries)
 
 
 def object_id(kind: str, content: bytes) -> str:

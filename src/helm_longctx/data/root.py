@@ -23,7 +23,6 @@ CACHE_NAME = "helm_longctx"
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 """The remedy that errors suggest for any failed download."""
 
-
 _CHUNK = 2**20
 """Bytes of a file that are in memory at a time."""
 
@@ -38,26 +37,6 @@ def digest_files(paths: Iterable[Path]) -> str | None:
             for chunk in iter(partial(file.read, _CHUNK), b""):
                 sha.update(chunk)
     return sha.hexdigest() if found else None
-
-
-class SingleFile:
-    """A source of one file. A subclass is a dataclass with the field `path`, the file's path under the data root."""
-
-    path: str
-
-    @property
-    def paths(self) -> list[str]:
-        """Its file under the data root."""
-        return [self.path]
-
-    @property
-    def place(self) -> str:
-        """The folder under the data root that has the file."""
-        return str(Path(self.path).parent)
-
-    def is_present(self, root: DataRoot) -> bool:
-        """Whether the file need not be fetched."""
-        return root.has(self.path)
 
 
 MOST_NAMES = 40
@@ -103,7 +82,7 @@ class DataRoot:
         """Return whether the file exists under the root."""
         return (self.path / relative).is_file()
 
-    def caveats(self, paths: Iterable[str], fetch: str) -> list[str]:
+    def find_absent(self, paths: Iterable[str], fetch: str) -> list[str]:
         """Return those files that have to be downloaded, each once.
 
         Args:

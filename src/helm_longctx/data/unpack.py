@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from helm_longctx.data.download import check_space
 from helm_longctx.data.root import USE_A_MIRROR
@@ -31,11 +31,8 @@ ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 
 Provenance = dict[str, Any]
@@ -170,14 +167,8 @@ def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: st
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
-    with content:
-        return _copy(content, target)
-
-
-def _copy(content: IO[bytes], target: Path) -> Provenance:
-    """Copy a member to a file. tarfile returns no more bytes than the size in the member's header."""
     digest, size = hashlib.sha256(), 0
-    with target.open("wb") as out:
+    with content, target.open("wb") as out:  # tarfile returns no more bytes than the size in the member's header
         while block := content.read(BLOCK):
             size += out.write(block)
             digest.update(block)

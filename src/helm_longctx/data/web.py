@@ -1,23 +1,30 @@
-"""Downloads single files of releases without a published SHA-256 from web servers."""
+"""Downloads single files without a published SHA-256: from web servers, and from public buckets of Google's storage."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import logging
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from helm_longctx.data.download import Download, ResumingStream, check_space, place_file
+from helm_longctx.data.download import TIMEOUTS, ResumingStream, SingleFile, check_space
 from helm_longctx.data.repository import object_id
-from helm_longctx.data.root import USE_A_MIRROR, SingleFile
+from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.errors import InputError
+
+API = "https://storage.googleapis.com/storage/v1/b"
+BLOCK = 1 << 20
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WebFile(SingleFile, Download):
+class WebFile(SingleFile):
     """A file on a web server.
 
     Args:
@@ -31,19 +38,54 @@ class WebFile(SingleFile, Download):
     path: str
     blob: str = ""
 
-    @property
-    def label(self) -> str:
-        """Its name in the log and in errors."""
-        return self.url
+    title = "{0.url}"
 
-    def fetch(self, folder: Path) -> None:
-        """Download the file, and write its address, size and SHA-256 into a record next to it."""
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file, and return its address, size and SHA-256."""
         if not self.blob:
             _log.warning("the content of %s cannot be checked, because no checksum was published", self.url)
-        with place_file(folder / Path(self.path).name) as (part, source):
-            check_space(folder)
-            with ResumingStream(self.url) as stream, part.open("wb") as out:
-                shutil.copyfileobj(io.BufferedReader(stream), out)
-                source |= {"url": self.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
-            if self.blob and (found := object_id("blob", part.read_bytes())) != self.blob:
-                raise InputError(f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}")
+        check_space(part.parent)
+        with ResumingStream(self.url) as stream, part.open("wb") as out:
+            shutil.copyfileobj(io.BufferedReader(stream), out)
+        if self.blob and (found := object_id("blob", part.read_bytes())) != self.blob:
+            raise InputError(f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}")
+        return {"url": self.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
+
+
+@dataclass(frozen=True)
+class BucketFile(SingleFile):
+    """A file in a public bucket, which is checked against the announced size and MD5.
+
+    Args:
+        bucket: name of the bucket.
+        name: name of the file in it.
+        path: path under the data root.
+    """
+
+    bucket: str
+    name: str
+    path: str
+
+    title = "{0.name} of bucket {0.bucket}"
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file, and return its place and version."""
+        import requests
+
+        url = f"{API}/{self.bucket}/o/{quote(self.name, safe='')}"
+        response = requests.get(url, timeout=TIMEOUTS)
+        response.raise_for_status()
+        about = response.json()
+        size, digest = int(about["size"]), hashlib.md5(usedforsecurity=False)
+        check_space(part.parent, size)
+        # The generation selects one version of the content, so all parts belong together even if the file changes.
+        address = f"{url}?alt=media&generation={about['generation']}"
+        with ResumingStream(address, size) as stream, part.open("wb") as out:
+            while block := stream.read(BLOCK):
+                digest.update(block)
+                out.write(block)
+        found = digest.hexdigest()
+        announced = about.get("md5Hash")  # a file that was composed of several files has no MD5
+        if announced is not None and digest.digest() != base64.b64decode(announced):
+            raise InputError(f"the downloaded file has MD5 {found}, not the announced one; {USE_A_MIRROR}")
+        return {"bucket": self.bucket, "name": self.name, "generation": about["generation"], "md5": found}

@@ -5,7 +5,7 @@ The `kind` of a block selects its part of the templates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
@@ -52,12 +52,14 @@ class Column:
         note: explanation of the column, which is a tooltip on pages.
         is_number: whether the column is aligned to the right and sorted from large to small.
         is_ranked: whether the rows are sorted by this column at first, which pages show.
+        folds: whether a terminal may break its texts inside of words. Names of models stay whole.
     """
 
     title: str
     note: str = ""
     is_number: bool = True
     is_ranked: bool = False
+    folds: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,18 @@ class Table:
     def plain_rows(self) -> list[list[str | float]]:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
         return [[_plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
+
+
+def text_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], about: str = "", right: Collection[str] = ()
+) -> Table:
+    """Return a table of texts, which has no data of its own.
+
+    Args:
+        right: the columns that are aligned to the right.
+    """
+    heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
+    return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
 
 
 def _row_kind(row: Sequence[Cell]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -11,11 +11,14 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from helm_longctx.documents.document import Answer, Block, Table
+from helm_longctx.documents.document import Answer, Block, Column, Table
 from helm_longctx.redaction.invisible import escape_invisible
 
 _WIDTH = 120
 """Number of columns if standard output is not a terminal, where rich would assume 80."""
+
+_FOLD = 12
+"""Width to which a column of texts may be folded."""
 
 
 def print_blocks(blocks: Iterable[Block | None]) -> None:
@@ -45,27 +48,29 @@ def find_width() -> int:
 
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
-    columns = [
-        (column.title, column.is_number, [row[place].line for row in table.rows])
-        for place, column in enumerate(table.columns)
-    ]
-    (first_title, first_is_number, names), rest = columns[0], columns[1:]
+    columns = [(column, [row[place].line for row in table.rows]) for place, column in enumerate(table.columns)]
+    first, rest = columns[0], columns[1:]
     while True:
         # The borders are a character, and a column's padding and right border are three.
-        room, taken = width - 4 - max(map(cell_len, (first_title, *names))), 0
-        for title, _, cells in rest:
-            room -= 3 + max(map(cell_len, (*title.split("\n"), *cells)))
+        room, taken = width - 4 - _least_width(*first), 0
+        for column, cells in rest:
+            room -= 3 + _least_width(column, cells)
             taken += room >= 0 or not taken
         grid = Grid(title=table.title, title_justify="left")
-        shown = [(first_title, first_is_number, names), *rest[:taken]]
-        for title, is_number, _ in shown:
-            grid.add_column(title, overflow="fold", justify="right" if is_number else "left")
-        for row in zip(*(cells for *_, cells in shown), strict=True):
+        for column, _ in (first, *rest[:taken]):
+            grid.add_column(column.title, overflow="fold", justify="right" if column.is_number else "left")
+        for row in zip(*(cells for _, cells in (first, *rest[:taken])), strict=True):
             grid.add_row(*row)
         yield grid
         rest = rest[taken:]
         if not rest:
             return
+
+
+def _least_width(column: Column, cells: Sequence[str]) -> int:
+    """Return the width that a column needs: of the longest word in its heading, and of its longest cell."""
+    longest = max((cell_len(line) for cell in cells for line in cell.split("\n")), default=0)
+    return max(*map(cell_len, column.title.split() or [""]), min(longest, _FOLD) if column.folds else longest, 1)
 
 
 class _Console(Console):

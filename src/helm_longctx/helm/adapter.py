@@ -85,8 +85,14 @@ class LongContextAdapter(Adapter):
             raise TooLongError(
                 [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
             )
-        # The prompts are cut only once, because all trials share their texts.
-        return [_of_trial(state, trial) for trial in range(self.adapter_spec.num_trials) for state in states]
+        # The prompts are cut only once, because all trials share their texts. Each repeat has its own `random`, so
+        # HELM's cache stores each answer. The first trial has none, so that it shares its cache entries with a run
+        # without repeats.
+        return states + [
+            replace(state, train_trial_index=trial, request=replace(state.request, random=str(trial)))
+            for trial in range(1, self.adapter_spec.num_trials)
+            for state in states
+        ]
 
     def _adapt_named(self, instance: Instance) -> RequestState:
         try:
@@ -100,13 +106,17 @@ class LongContextAdapter(Adapter):
         style: Style = self.style or ("chat" if sample.chat else "completion")
         if instance.input.messages and self.chats_in_conversations:
             style = "chat"
-        fitted = self._fit(instance, sample, max_tokens, style)
+        fitted, messages = self._fit(instance, sample, max_tokens, style), instance.input.messages
+        if messages:
+            place = _first_turn(messages)
+            messages = [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
+        elif self.takes_both_styles and style == "chat":
+            messages = []  # for a client that takes both styles, this means a chat and None a completion
         request = Request(
             model=spec.model,
             model_deployment=spec.model_deployment,
-            prompt="" if instance.input.messages else fitted.prompt,
-            # For a client that takes both styles (`takes_both_styles`), `[]` means a chat and None a completion.
-            messages=_messages(instance, fitted) or ([] if self.takes_both_styles and style == "chat" else None),
+            prompt="" if messages else fitted.prompt,
+            messages=messages,
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
@@ -178,26 +188,9 @@ def _others(instance: Instance) -> list[str]:
     return [message["content"] for place, message in enumerate(messages) if place != first]
 
 
-def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
-    """Return a conversation with its fitted first user turn; None for a prompt of one turn."""
-    messages = instance.input.messages
-    if not messages:
-        return None
-    place = _first_turn(messages)
-    return [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
-
-
 def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
     """Return the place of the first message of the user; the long context of a conversation stands there."""
     return next(place for place, message in enumerate(messages) if message["role"] == "user")
-
-
-def _of_trial(state: RequestState, trial: int) -> RequestState:
-    """Return the state of one repeat. Each repeat has its own `random`, so HELM's cache stores each answer."""
-    # The first trial has no `random`, so that it shares its cache entries with a run without repeats.
-    if trial == 0:
-        return state
-    return replace(state, train_trial_index=trial, request=replace(state.request, random=str(trial)))
 
 
 def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import atexit
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from helm.common.object_spec import get_class_by_name
 
 from helm_longctx._moved import current_name
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.helm.patches import apply_lookup_patch
@@ -41,8 +40,9 @@ from helm_longctx.tasks.entry import Entry, check_category, split_entry
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
-LONGEST_NAME = 255
-"""Largest number of bytes of a file name on nearly all file systems."""
+
+_MISSPELLED = 0.8
+"""Likeness of two names from which one of them counts as a misspelling of the other."""
 
 
 def check_command_line(command: list[str]) -> None:
@@ -89,7 +89,11 @@ def log_next_command(output_path: Path, suite: str) -> None:
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
     """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
-    yield from (InputError(f"--conf-paths {conf}") for conf in _read_confs(args) if isinstance(conf, InputError))
+    yield from (
+        InputError(f"--conf-paths {conf}")
+        for conf in (read_conf(path, args.priority) for path in args.conf_paths)
+        if isinstance(conf, InputError)
+    )
     yield from _check_options(args)
     for text in _our_entries(args):
         try:
@@ -148,17 +152,24 @@ def make_run_specs(
 
 def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
-    is_our_runner = _is_near(current_name(args.runner_class_name or ""), [RUNNER])
-    return is_our_runner or any(map(_is_our_conf, args.conf_paths)) or bool(_our_entries(args))
+    is_our_runner = find_similar(current_name(args.runner_class_name or ""), [RUNNER], likeness=_MISSPELLED)
+    confs = [Path(path).name for path in args.conf_paths]
+    has_our_conf = any(benchmark.name in conf for conf in confs for benchmark in BENCHMARKS)
+    return bool(is_our_runner or has_our_conf or _our_entries(args))
 
 
 def _our_entries(args: Namespace) -> list[str]:
-    of_confs = (text for entries in _read_confs(args) if isinstance(entries, list) for text in entries)
-    return [text for text in (*args.run_entries, *args.run_specs, *of_confs) if _is_ours(text)]
-
-
-def _read_confs(args: Namespace) -> list[list[str] | InputError]:
-    return [read_conf(path, args.priority) for path in args.conf_paths]
+    """Return the entries that are ours, or that are spelled like ours and unknown to HELM."""
+    confs = (read_conf(path, args.priority) for path in args.conf_paths)
+    of_confs = (text for entries in confs if isinstance(entries, list) for text in entries)
+    found = []
+    for text in (*args.run_entries, *args.run_specs, *of_confs):
+        name = text.partition(":")[0].strip()
+        # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
+        is_unknown = get_run_spec_function(name) is None
+        if expand_entry(name)[0] in OURS or (is_unknown and find_similar(name, OURS, likeness=_MISSPELLED)):
+            found.append(text)
+    return found
 
 
 def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
@@ -181,21 +192,17 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
     # HELM makes a folder of this name under `runs`.
     if not is_suite_name(args.suite):
         yield InputError(f"--suite {shorten(args.suite)} is invalid; give {SUITE_NAME}")
-    if args.runner_class_name and not _is_runner(args.runner_class_name):
+    try:
+        runner: Any = get_class_by_name(args.runner_class_name or RUNNER)
+    except (ImportError, AttributeError, ValueError):
+        runner = None
+    if not (isinstance(runner, type) and issubclass(runner, Runner)):
         yield InputError(
             f"--runner-class-name {shorten(args.runner_class_name)} is not a runner; did you mean {RUNNER}?"
         )
     for model in args.models_to_run or []:
         if not _can_run(model, args):
             yield unknown_model("--models-to-run ", model)
-
-
-def _is_runner(name: str) -> bool:
-    try:
-        runner: Any = get_class_by_name(name)
-    except (ImportError, AttributeError, ValueError):
-        return False
-    return isinstance(runner, type) and issubclass(runner, Runner)
 
 
 def _check_entry(text: str, args: Namespace) -> Entry:
@@ -205,7 +212,7 @@ def _check_entry(text: str, args: Namespace) -> Entry:
     if (names := expand_entry(name)) != [name]:
         raise InputError(f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}")
     if name not in OURS:
-        raise InputError(f"unknown run entry {shorten(name)}; did you mean {_nearest(name, OURS)}?")
+        raise InputError(f"unknown run entry {shorten(name)}; did you mean {find_similar(name, OURS)[0]}?")
     model = arguments.get("model") or arguments.get("model_deployment")
     if not (model or args.models_to_run):
         if wrong := [key for key in arguments if key.strip() == "model"]:
@@ -239,28 +246,9 @@ def unknown_model(where: str, model: str) -> InputError:
     Args:
         where: the text before the name.
     """
-    nearest = _nearest(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
-    question = f"did you mean {nearest}? Give" if nearest else "give"
+    similar = find_similar(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
+    question = f"did you mean {similar[0]}? Give" if similar else "give"
     return InputError(
         f"{where}{shorten(model)} is not a model; {question} one of HELM's models, of --local-path or of"
         " `helm-longctx models`"
     )
-
-
-def _is_ours(text: str) -> bool:
-    """Whether an entry is ours, or is spelled like one of ours and unknown to HELM."""
-    name = text.partition(":")[0].strip()
-    # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
-    return expand_entry(name)[0] in OURS or (get_run_spec_function(name) is None and _is_near(name, OURS))
-
-
-def _is_our_conf(path: str) -> bool:
-    return any(benchmark.name in Path(path).name for benchmark in BENCHMARKS)
-
-
-def _is_near(name: str, names: Iterable[str]) -> bool:
-    return bool(_nearest(name, names, likeness=0.8))
-
-
-def _nearest(name: str, names: Iterable[str], likeness: float = 0.6) -> str | None:
-    return next(iter(get_close_matches(name[:LONGEST_NAME], list(names), n=1, cutoff=likeness)), None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
@@ -20,7 +22,6 @@ from helm.benchmark.metrics.statistic import Stat, merge_stat
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.helm.jury import jury_stats
 from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
@@ -32,9 +33,11 @@ from helm_longctx.models.apis.usage import (
     thinking_unfinished,
     usage_of,
 )
+from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import BY_JUDGE
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
-from helm_longctx.tasks.prompt_cuts import find_cut
+from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import MAIN_METRIC, Record
@@ -43,6 +46,9 @@ FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "reque
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
+
+GRADES = "judge_score"
+"""The score whose values are grades (the correctness of a fluent answer, 0 to 3). An F1 has no grades."""
 
 
 class LongContextMetric(Metric):
@@ -60,10 +66,12 @@ class LongContextMetric(Metric):
         self.benchmark = find_benchmark(benchmark)
         # A look-up takes half a millisecond, and a run has up to a million answers of one deployment.
         self._find_prices = cache(find_prices)
+        self._limit: float | None = None
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
+        self._limit = _find_limit(scenario_state.request_states)
         if any(instance.perturbation for instance in scenario_state.instances):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
@@ -82,31 +90,27 @@ class LongContextMetric(Metric):
         instance takes as long as the scores.
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
-        rows = []
+        rows = AnswerRows()
         for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
             place = (state.instance.split, state.instance.sub_split)
-            stats = [Stat(_metric_name(name, *place)).add(value) for name, value in self.answer_values(state)]
-            assert state.instance.id is not None
-            if stats:
-                rows.append(PerInstanceStats(state.instance.id, None, state.train_trial_index, stats))
-            for stat in stats:
-                merge_stat(trials[state.train_trial_index], stat)
+            values = [(_metric_name(name, *place), value) for name, value in self.answer_values(state)]
+            rows.add(state, values)
+            of_trial = trials[state.train_trial_index]
+            for name, value in values:
+                of_trial.setdefault(name, Stat(name)).add(value)
         total: dict[MetricName, Stat] = {}
         for of_trial in trials.values():
             worst = [*_worst_cases(of_trial.values())]
-            self._add_derived(of_trial)
+            contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
+            for name, stat in of_trial.items():
+                contexts[MetricContext.from_metric_name(name)][name] = stat
+            for context, of_context in contexts.items():
+                for stat in self.derive_stats(of_context):
+                    merge_stat(of_trial, add_context(stat, context))
             of_trial |= {stat.name: stat for stat in worst}
             for stat in of_trial.values():
                 merge_stat(total, stat.take_mean())
-        return MetricResult([*total.values()], rows)
-
-    def _add_derived(self, stats: dict[MetricName, Stat]) -> None:
-        contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
-        for name, stat in stats.items():
-            contexts[MetricContext.from_metric_name(name)][name] = stat
-        for context, of_context in contexts.items():
-            for stat in self.derive_stats(of_context):
-                merge_stat(stats, add_context(stat, context))
+        return MetricResult([*total.values()], cast("list[PerInstanceStats]", rows))
 
     def evaluate_generation(
         self,
@@ -156,7 +160,7 @@ class LongContextMetric(Metric):
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
             if usage := usage_of(state.result):
-                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens) is not None)
+                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens, self._limit) is not None)
                 yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
             if model_of(state.result):
                 yield "other_model", float(find_other_model(state.result) is not None)
@@ -192,7 +196,7 @@ class LongContextMetric(Metric):
                 yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
 
-    def _over_questions(self, stats: list[Stat], rows: list[PerInstanceStats], repeats: int) -> list[Stat]:
+    def _over_questions(self, stats: list[Stat], rows: Collection[PerInstanceStats], repeats: int) -> list[Stat]:
         """Return the statistics, with means over questions where some answers have no value.
 
         HELM computes the mean of the trials' means. Both are equal if every answer has a value. If not, the trials are
@@ -217,15 +221,19 @@ class LongContextMetric(Metric):
                 found[name] = Stat(name).add(derived.mean)
         return [*found.values()]
 
-    def _passes(self, rows: list[PerInstanceStats], repeats: int) -> Iterator[Stat]:
+    def _passes(self, rows: Collection[PerInstanceStats], repeats: int) -> Iterator[Stat]:
         """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
         if repeats < 2:
             return
         best: dict[MetricName, dict[str, float]] = defaultdict(dict)
         for row in rows:
             for stat in row.stats:
-                if stat.mean is not None and self._is_success(stat.name):
-                    of_question = best[stat.name]
+                name = stat.name
+                if stat.mean is None or not name.sub_split or name.perturbation:
+                    continue
+                is_headline = self.benchmark.task(name.sub_split).headline == (name.name,)
+                if is_headline and self.benchmark.metric(name.name).success:
+                    of_question = best[name]
                     of_question[row.instance_id] = max(stat.mean, of_question.get(row.instance_id, 0.0))
         for name, by_question in best.items():
             stat = Stat(replace(name, name=pass_at(repeats)))
@@ -233,18 +241,50 @@ class LongContextMetric(Metric):
                 stat.add(value)
             yield stat
 
-    def _is_success(self, name: MetricName) -> bool:
-        """Whether a statistic is the headline of its task, and 0 or 1 for each answer."""
-        if not name.sub_split or name.perturbation:
-            return False
-        headline = self.benchmark.task(name.sub_split).headline
-        return headline == (name.name,) and self.benchmark.metric(name.name).success
+
+class AnswerRows:
+    """The statistics of each answer. HELM's objects, which need ten times the memory of the values, are made when read.
+
+    It takes the place of a list: HELM and this package iterate over it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, int, tuple[MetricName, ...], tuple[float | None, ...]]] = []
+        self._names: dict[tuple[MetricName, ...], tuple[MetricName, ...]] = {}
+
+    def add(self, state: RequestState, values: Sequence[tuple[MetricName, float | None]]) -> None:
+        """Add the values of an answer."""
+        assert state.instance.id is not None
+        if values:
+            names = tuple(name for name, _ in values)
+            # Most answers have the same statistics, so their names are stored once.
+            names = self._names.setdefault(names, names)
+            numbers = tuple(value for _, value in values)
+            self._rows.append((state.instance.id, state.train_trial_index, names, numbers))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[PerInstanceStats]:
+        for instance, trial, names, values in self._rows:
+            stats = [Stat(name).add(value) for name, value in zip(names, values, strict=True)]
+            yield PerInstanceStats(instance, None, trial, stats)
 
 
 @cache
 def _metric_name(name: str, split: str | None, sub_split: str | None) -> MetricName:
     """Return HELM's name of a statistic. A run has few names, and each answer needs all of them."""
     return MetricName(name, split, sub_split)
+
+
+def _find_limit(states: Iterable[RequestState]) -> float | None:
+    """Return the number of tokens at which the server's counts of a run's prompts stop; None if they do not."""
+    answered = [state for state in states if state.result and failure_of(state.result) is None]
+    return find_limit(
+        (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
+        for state in answered
+        if state.result and (usage := usage_of(state.result))
+    )
 
 
 def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
@@ -311,3 +351,38 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
         "prediction": remove_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],
     }
+
+
+def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
+    """Return `jury_alpha` for each task with several judges, and `jury_kappa:a|b` for each pair if they give grades.
+
+    A statistic that is not defined, such as the agreement of judges who give all answers the same score, is absent.
+    """
+    found = []
+    for (headline, name), by_judge in _judge_scores(rows).items():
+        instances = sorted({instance for scores in by_judge.values() for instance in scores})
+        ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
+        has_grades = headline == GRADES
+        values = {"jury_alpha": krippendorff_alpha(list(ratings.values()), "ordinal" if has_grades else "interval")}
+        for one, other in combinations(ratings, 2) if has_grades else ():
+            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(ratings[one], ratings[other], "quadratic")
+        found += [
+            Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
+            for metric, value in values.items()
+            if not math.isnan(value)
+        ]
+    return found
+
+
+def _judge_scores(rows: Iterable[PerInstanceStats]) -> dict[tuple[str, MetricName], dict[str, dict[str, float]]]:
+    """Return each judge's scores by instance, for each headline metric and place (split and sub-split)."""
+    scores: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = {}
+    for row in rows:
+        for stat in row.stats:
+            headline, by, judge = stat.name.name.partition(BY_JUDGE)
+            # HELM also has statistics without a value, whose mean is None.
+            if by and stat.mean is not None:
+                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
+                by_judge = scores.setdefault((headline, place), defaultdict(dict))
+                by_judge[judge][row.instance_id] = stat.mean
+    return scores

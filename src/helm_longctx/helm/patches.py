@@ -42,11 +42,9 @@ from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
     from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-    from helm.benchmark.adaptation.adapters.adapter import Adapter
     from helm.benchmark.run_spec import RunSpec
     from helm.benchmark.scenarios.scenario import Instance
     from helm.benchmark.window_services.tokenizer_service import TokenizerService
-    from helm.clients.client import Client
 
 _MARK = "is_of_helm_longctx"
 
@@ -59,13 +57,13 @@ class Patch:
         owner: the function's module, or `module:Class`.
         name: the function's name.
         parameters: the names of all parameters in order, on which the replacement relies.
-        make: (HELM's function) → its replacement.
+        replacement: (HELM's function, and its arguments) → what the caller gets.
     """
 
     owner: str
     name: str
     parameters: tuple[str, ...]
-    make: Callable[[Any], Callable[..., Any]]
+    replacement: Callable[..., Any]
 
     def apply(self) -> None:
         """Replace the function, once.
@@ -81,18 +79,33 @@ class Patch:
         theirs = found.__func__ if isinstance(found, staticmethod) else found
         if getattr(theirs, _MARK, False):
             return
-        self._check(theirs)
-        ours: Any = functools.wraps(theirs)(self.make(theirs))
-        setattr(ours, _MARK, True)
-        setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
-
-    def _check(self, theirs: Any) -> None:
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
             what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
             raise RuntimeError(
                 f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
             )
+
+        @functools.wraps(theirs)
+        def ours(*arguments: Any, **named: Any) -> Any:
+            return self.replacement(theirs, *arguments, **named)
+
+        setattr(ours, _MARK, True)
+        setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+
+
+def _replaces(owner: str, name: str, parameters: str = "") -> Callable[[Callable[..., Any]], Patch]:
+    """Make a patch of the function below, whose first parameter is HELM's function, and the others are those of HELM's.
+
+    Args:
+        parameters: the names of HELM's parameters, if the function below has others.
+    """
+
+    def make(replacement: Callable[..., Any]) -> Patch:
+        names = parameters.split() or list(inspect.signature(replacement).parameters)[1:]
+        return Patch(owner, name, tuple(names), replacement)
+
+    return make
 
 
 class ClientInTheMaking(NamedTuple):
@@ -106,314 +119,211 @@ client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar("client_
 """Set while HELM makes a client and the client's cache. HELM does not pass the deployment to a cache."""
 
 
-def _make_our_adapter(theirs: Any) -> Any:
+_CLIENTS = "helm.clients.auto_client:AutoClient"
+_OUR_CLIENTS = "helm_longctx.models.apis"
+_VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
+
+
+@_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter")
+def _make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
     from helm_longctx.tasks.entry import is_our_method
 
-    def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
-        if is_our_method(adapter_spec.method):
-            return LongContextAdapter(adapter_spec, tokenizer_service)
-        adapter: Adapter = theirs(adapter_spec, tokenizer_service)
-        return adapter
-
-    return get_adapter
+    make = LongContextAdapter if is_our_method(adapter_spec.method) else theirs
+    return make(adapter_spec, tokenizer_service)
 
 
-def _open_our_store(theirs: Any) -> Any:
+@_replaces("helm.common.cache", "create_key_value_store")
+def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
     """HELM's function knows a fixed set of store configurations. Ours have a method `open_store`."""
-
-    def create_key_value_store(config: Any) -> AbstractContextManager[Any]:
-        open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
-        watch = store_watch.get()
-        return watch(open_store, repr(config)) if watch else open_store()
-
-    return create_key_value_store
+    open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
+    watch = store_watch.get()
+    return watch(open_store, repr(config)) if watch else open_store()
 
 
-def _tell_whose_client(theirs: Any) -> Any:
+@_replaces(_CLIENTS, "_get_client")
+def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> Any:
     """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
-
-    def _get_client(self: Any, model_deployment_name: str) -> Client:
-        token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
-        record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
-        if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
-            _VLLM.apply()
-        try:
-            client: Client = theirs(self, model_deployment_name)
-            _guard_libraries(client)
-            return client
-        finally:
-            client_in_the_making.reset(token)
-
-    return _get_client
-
-
-def _guard_libraries(client: Client) -> None:
-    """Guard the providers' packages in a client of HELM, which are its attributes."""
-    for library in getattr(client, "__dict__", {}).values():
-        guard_library(library)
+    token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
+    record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
+    if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
+        _take_tokenizers.apply()
+    try:
+        client = theirs(self, model_deployment_name)
+        # The packages of providers are attributes of HELM's clients.
+        for library in getattr(client, "__dict__", {}).values():
+            guard_library(library)
+        return client
+    finally:
+        client_in_the_making.reset(token)
 
 
 _FIRST = "helm_longctx_first_address"
 """Attribute of a request of `requests`: the address of the POST from which redirects led to it."""
 
 
-def _keep_posts_at_their_origin(theirs: Any) -> Any:
-    """HELM's other clients post with `requests`, whose redirects take headers and prompts to any server."""
-
-    def rebuild_auth(self: Any, prepared_request: Any, response: Any) -> None:
-        if _is_of_post(response.request):
-            first = getattr(response.request, _FIRST, response.request.url)
-            check_origin(first, prepared_request.url)
-            setattr(prepared_request, _FIRST, first)  # some redirects turn a POST into a GET
-        theirs(self, prepared_request, response)
-
-    return rebuild_auth
-
-
-def _limit_posts(theirs: Any) -> Any:
-    """`requests` reads replies of any size, and most of HELM's clients wait for them without a limit."""
-
-    def send(
-        self: Any,
-        request: Any,
-        stream: bool = False,
-        timeout: Any = None,
-        verify: Any = True,
-        cert: Any = None,
-        proxies: Any = None,
-    ) -> Any:
-        is_limited = _is_of_post(request) and not stream
-        timeout = request_timeout() if is_limited and timeout is None else timeout
-        proxies = {} if _is_of_post(request) and is_direct(request.url) else proxies
-        response = theirs(self, request, stream, timeout, verify, cert, proxies)
-        response.raw = LimitedBody(response.raw) if is_limited else response.raw
-        return response
-
-    return send
-
-
 def _is_of_post(request: Any) -> bool:
     return request.method == "POST" or hasattr(request, _FIRST)
 
 
-def _need_no_credentials(theirs: Any) -> Any:
+@_replaces("requests.sessions:SessionRedirectMixin", "rebuild_auth")
+def _keep_posts_at_their_origin(theirs: Any, self: Any, prepared_request: Any, response: Any) -> None:
+    """HELM's other clients post with `requests`, whose redirects take headers and prompts to any server."""
+    if _is_of_post(response.request):
+        first = getattr(response.request, _FIRST, response.request.url)
+        check_origin(first, prepared_request.url)
+        setattr(prepared_request, _FIRST, first)  # some redirects turn a POST into a GET
+    theirs(self, prepared_request, response)
+
+
+@_replaces("requests.adapters:HTTPAdapter", "send")
+def _limit_posts(
+    theirs: Any,
+    self: Any,
+    request: Any,
+    stream: bool = False,
+    timeout: Any = None,
+    verify: Any = True,
+    cert: Any = None,
+    proxies: Any = None,
+) -> Any:
+    """`requests` reads replies of any size, and most of HELM's clients wait for them without a limit."""
+    is_limited = _is_of_post(request) and not stream
+    timeout = request_timeout() if is_limited and timeout is None else timeout
+    proxies = {} if _is_of_post(request) and is_direct(request.url) else proxies
+    response = theirs(self, request, stream, timeout, verify, cert, proxies)
+    response.raw = LimitedBody(response.raw) if is_limited else response.raw
+    return response
+
+
+@_replaces("helm.clients.auto_client", "provide_api_key")
+def _need_no_credentials(
+    theirs: Any, credentials: Mapping[str, Any], host_organization: str, model: str | None = None
+) -> Any:
     """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
-
-    def provide_api_key(credentials: Mapping[str, Any], host_organization: str, model: str | None = None) -> str | None:
-        record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
-        is_ours = record is not None and current_name(record.client_spec.class_name).startswith(f"{_OUR_CLIENTS}.")
-        has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get("deployments", {})
-        key: str | None = None if is_ours and not has_key else theirs(credentials, host_organization, model)
-        return key
-
-    return provide_api_key
+    record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
+    is_ours = record is not None and current_name(record.client_spec.class_name).startswith(f"{_OUR_CLIENTS}.")
+    has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get("deployments", {})
+    return None if is_ours and not has_key else theirs(credentials, host_organization, model)
 
 
-def _warn_of_subsamples(theirs: Any) -> Any:
+@_replaces("helm.benchmark.runner", "downsample_eval_instances")
+def _warn_of_subsamples(
+    theirs: Any, instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
+) -> list[Instance]:
     """HELM's `-m` can draw a part of a benchmark's official sample, but published scores are of the whole sample."""
-
-    def downsample_eval_instances(
-        instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
-    ) -> list[Instance]:
-        subset: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
-        # Instances of other scenarios have no sample of ours and stay unchanged.
-        if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
-            return subset
-        hwarn(
-            f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
-            " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
-        )
-        drawn = {"drawn_from": len(instances)}
-        return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in subset]
-
-    return downsample_eval_instances
+    subset: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
+    # Instances of other scenarios have no sample of ours and stay unchanged.
+    if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
+        return subset
+    hwarn(
+        f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
+        " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
+    )
+    drawn = {"drawn_from": len(instances)}
+    return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in subset]
 
 
-def _refuse_runs_in_one_line(theirs: Any) -> Any:
+@_replaces("helm.benchmark.runner:Runner", "run_all")
+def _refuse_runs_in_one_line(theirs: Any, self: Any, run_specs: list[RunSpec]) -> None:
     """HELM's runner does not tell the scenario the model's tokenizer, and logs a traceback for each mistake."""
     from helm.benchmark.runner import Runner, RunnerError
 
     from helm_longctx.helm.counting import with_deployments_tokenizer
 
-    def run_all(self: Any, run_specs: list[RunSpec]) -> None:
-        if type(self).run_one is not Runner.run_one:  # our runners, and HELM's for Slurm
-            theirs(self, run_specs)
-            return
-        refusals: dict[str, str] = {}
-        failure = None
+    if type(self).run_one is not Runner.run_one:  # our runners, and HELM's for Slurm
+        theirs(self, run_specs)
+        return
+    refusals: dict[str, str] = {}
+    failure = None
 
-        def run_one(spec: RunSpec) -> None:
-            try:
-                Runner.run_one(self, with_deployments_tokenizer(spec))
-            except InputError as error:
-                if self.exit_on_error:
-                    raise
-                refusals[spec.name] = f"{spec.name}: {error}"
-                if len(run_specs) > 1:
-                    herror(refusals[spec.name])
-
-        self.run_one = run_one
+    def run_one(spec: RunSpec) -> None:
         try:
-            theirs(self, run_specs)
-        except RunnerError as error:
-            failure = error
-        finally:
-            del self.run_one
-        if refusals:
-            raise refuse_runs(refusals, len(run_specs), failure) from failure
-        if failure:
-            raise failure
+            Runner.run_one(self, with_deployments_tokenizer(spec))
+        except InputError as error:
+            if self.exit_on_error:
+                raise
+            refusals[spec.name] = f"{spec.name}: {error}"
+            if len(run_specs) > 1:
+                herror(refusals[spec.name])
 
-    return run_all
+    self.run_one = run_one
+    try:
+        theirs(self, run_specs)
+    except RunnerError as error:
+        failure = error
+    finally:
+        del self.run_one
+    if refusals:
+        raise refuse_runs(refusals, len(run_specs), failure) from failure
+    if failure:
+        raise failure
 
 
-def _register_credentials(theirs: Any) -> Any:
+@_replaces(_CLIENTS, "__init__")
+def _register_credentials(
+    theirs: Any, self: Any, credentials: Mapping[str, Any], file_storage_path: Any, cache_backend_config: Any
+) -> None:
     """The redaction must know the keys in HELM's credentials file before a client prints them."""
-
-    def init(self: Any, credentials: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        register_credentials(credentials)
-        theirs(self, credentials, *args, **kwargs)
-
-    return init
+    register_credentials(credentials)
+    theirs(self, credentials, file_storage_path, cache_backend_config)
 
 
-def _redact_errors(theirs: Any) -> Any:
+@_replaces(_CLIENTS, "make_request")
+def _redact_errors(theirs: Any, self: Any, request: Request) -> RequestResult:
     """HELM stores the error of a request in `scenario_state.json`, and a provider's error can contain the key."""
-
-    def make_request(self: Any, request: Request) -> RequestResult:
-        result: RequestResult = theirs(self, request)
-        return replace(result, error=redact(result.error)) if result.error else result
-
-    return make_request
+    result: RequestResult = theirs(self, request)
+    return replace(result, error=redact(result.error)) if result.error else result
 
 
-def _register_arguments(theirs: Any) -> Any:
-    """The arguments of a deployment's client can contain keys. Deployments that exist already are registered here."""
-    for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
-        register_arguments(deployment.client_spec.args)
-
-    def post_init(self: ModelDeployment) -> None:
-        register_arguments(self.client_spec.args)
-        theirs(self)
-
-    return post_init
+@_replaces("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__")
+def _register_arguments(theirs: Any, self: ModelDeployment) -> None:
+    """The arguments of a deployment's client can contain keys."""
+    register_arguments(self.client_spec.args)
+    theirs(self)
 
 
-def _shorten_requests(theirs: Any) -> Any:
+@_replaces("helm.common.request:Request", "__repr__")
+def _shorten_requests(theirs: Any, self: Request) -> str:
     """HELM puts whole requests into errors, with prompts of a megabyte and more."""
-    return abbreviate_request
+    return abbreviate_request(self)
 
 
-def _send_seeds(theirs: Any) -> Any:
-    """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
-
-    def make(self: Any, request: Request) -> dict[str, Any]:
-        raw: dict[str, Any] = theirs(self, request)
-        seed = getattr(request, "seed", None)
-        return raw if seed is None else {**raw, "seed": seed}
-
-    return make
-
-
-def _take_tokenizers(theirs: Any) -> Any:
-    """HELM's `VLLMClient` passes its tokenizer to this constructor, which gives it to the package `openai`."""
-
-    def init(self: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any) -> None:
-        theirs(self, *args, **kwargs)
-
-    return init
-
-
-def _find_registered_first(theirs: Any) -> Any:
-    """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
-
-    from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
-
-    def get_run_spec_function(name: str) -> Callable[..., RunSpec] | None:
-        return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
-
-    return get_run_spec_function
-
-
-def _submit_other_worker(module: str, theirs: Any) -> Any:
-    """HELM's Slurm jobs run a module that loads no plugins."""
-
-    def submit_slurm_job(command: str, slurm_args: Mapping[str, Any]) -> int:
-        job: int = theirs(command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args)
-        return job
-
-    return submit_slurm_job
-
-
-_ADAPTER = Patch(
-    "helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory",
-    "get_adapter",
-    ("adapter_spec", "tokenizer_service"),
-    _make_our_adapter,
-)
-_CLIENTS = "helm.clients.auto_client:AutoClient"
-_OUR_CLIENTS = "helm_longctx.models.apis"
 _OF_RUNS = (
-    Patch("helm.common.cache", "create_key_value_store", ("config",), _open_our_store),
-    Patch(_CLIENTS, "_get_client", ("self", "model_deployment_name"), _tell_whose_client),
-    Patch(
-        _CLIENTS,
-        "__init__",
-        ("self", "credentials", "file_storage_path", "cache_backend_config"),
-        _register_credentials,
-    ),
-    Patch(_CLIENTS, "make_request", ("self", "request"), _redact_errors),
-    Patch(
-        "helm.clients.auto_client",
-        "provide_api_key",
-        ("credentials", "host_organization", "model"),
-        _need_no_credentials,
-    ),
-    Patch(
-        "helm.benchmark.runner",
-        "downsample_eval_instances",
-        ("instances", "max_eval_instances", "eval_splits"),
-        _warn_of_subsamples,
-    ),
-    Patch("helm.benchmark.runner:Runner", "run_all", ("self", "run_specs"), _refuse_runs_in_one_line),
-    Patch("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__", ("self",), _register_arguments),
-    Patch("helm.common.request:Request", "__repr__", ("self",), _shorten_requests),
-    Patch(
-        "requests.sessions:SessionRedirectMixin",
-        "rebuild_auth",
-        ("self", "prepared_request", "response"),
-        _keep_posts_at_their_origin,
-    ),
-    Patch(
-        "requests.adapters:HTTPAdapter",
-        "send",
-        ("self", "request", "stream", "timeout", "verify", "cert", "proxies"),
-        _limit_posts,
-    ),
+    *(_open_our_store, _tell_whose_client, _register_credentials, _redact_errors, _need_no_credentials),
+    *(_warn_of_subsamples, _refuse_runs_in_one_line, _register_arguments, _shorten_requests),
+    *(_keep_posts_at_their_origin, _limit_posts),
 )
-_OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
 
-_LOOKUP = Patch("helm.benchmark.run_spec_factory", "get_run_spec_function", ("name",), _find_registered_first)
-_VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
-_VLLM = Patch(
+
+@_replaces("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request")
+def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
+    """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
+    raw: dict[str, Any] = theirs(self, request)
+    seed = getattr(request, "seed", None)
+    return raw if seed is None else {**raw, "seed": seed}
+
+
+# Applied when a deployment has that client, because the module imports the package `openai`.
+@_replaces(
     "helm.clients.openai_client:OpenAIClient",
     "__init__",
-    (
-        "self",
-        "cache_config",
-        "api_key",
-        "org_id",
-        "base_url",
-        "reasoning_effort",
-        "openai_model_name",
-        "output_processor",
-        "kwargs",
-    ),
-    _take_tokenizers,
+    "self cache_config api_key org_id base_url reasoning_effort openai_model_name output_processor kwargs",
 )
-"""Applied when a deployment has that client, because the module imports the package `openai`."""
+def _take_tokenizers(
+    theirs: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any
+) -> None:
+    """HELM's `VLLMClient` passes its tokenizer to this constructor, which gives it to the package `openai`."""
+    theirs(*args, **kwargs)
+
+
+@_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function")
+def _find_registered_first(theirs: Any, name: str) -> Any:
+    """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
+    from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
+
+    return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
 
 class SteadyClock:
@@ -437,7 +347,7 @@ def apply_adapter_patch() -> None:
     Raises:
         RuntimeError: this version of HELM is not supported.
     """
-    _ADAPTER.apply()
+    _make_our_adapter.apply()
 
 
 def has_our_adapter() -> bool:
@@ -462,6 +372,8 @@ def apply_patches() -> None:
         patch.apply()
     if not isinstance(helm.common.request.time, SteadyClock):
         helm.common.request.time = SteadyClock()
+        for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
+            register_arguments(deployment.client_spec.args)
 
 
 def apply_seed_patch() -> None:
@@ -472,7 +384,7 @@ def apply_seed_patch() -> None:
     """
     # HELM's module for OpenAI can be imported only if the package `openai` is installed.
     if importlib.util.find_spec("openai") is not None:
-        _OPENAI.apply()
+        _send_seeds.apply()
 
 
 def load_with_libyaml(file: TextIO) -> Any:
@@ -500,14 +412,18 @@ def apply_lookup_patch() -> None:
     Raises:
         RuntimeError: this version of HELM is not supported.
     """
-    _LOOKUP.apply()
+    _find_registered_first.apply()
 
 
 def apply_slurm_patch(module: str) -> None:
-    """Make the jobs of HELM's Slurm runner start another module with the same options. Idempotent.
+    """Make the jobs of HELM's Slurm runner start another module, because theirs loads no plugins. Idempotent.
 
     Raises:
         RuntimeError: this version of HELM is not supported.
     """
-    make = functools.partial(_submit_other_worker, module)
-    Patch("helm.benchmark.slurm_runner", "submit_slurm_job", ("command", "slurm_args"), make).apply()
+
+    @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job")
+    def submit_other_worker(theirs: Any, command: str, slurm_args: Mapping[str, Any]) -> Any:
+        return theirs(command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args)
+
+    submit_other_worker.apply()

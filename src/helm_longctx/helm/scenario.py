@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
+from helm.benchmark.scenarios.scenario import (
+    CORRECT_TAG,
+    TEST_SPLIT,
+    Input,
+    Instance,
+    Output,
+    Reference,
+    Scenario,
+    ScenarioMetadata,
+)
 
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.counting import settings_with_tokenizer
-from helm_longctx.helm.instance import to_instance
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.task import MAIN_METRIC, PLAIN, Example, Settings, Task
 
 _log = logging.getLogger(__name__)
 
@@ -99,3 +109,59 @@ class LongContextScenario(Scenario):
 
 def _needs_our_runner(entry: Entry, reason: str) -> InputError:
     return InputError(f"{entry.description} {reason}; give --runner-class-name helm_longctx.runner.LongContextRunner")
+
+
+def to_instance(
+    benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
+) -> Instance:
+    """Return the instance of an example. Its input is the prompt as a chat, and its `extra_data` is a `Sample`.
+
+    Args:
+        run_max_tokens: the run's output budget, which the adapter spec also has.
+    """
+    limits = benchmark.axis is not None and benchmark.axis.limits_prompt and settings.method == PLAIN
+    prompt, second = task.prompt(example, task.variant(settings).system), example.follow_up
+    sample = Sample(
+        source=example.source,
+        max_tokens=task.budget(settings, example),
+        run_max_tokens=run_max_tokens,
+        chat=task.chat,
+        cut=task.cut,
+        # With another axis the length counts words or output tokens, which limit no prompt. A method has budgets of its
+        # own, with which the length would cut the context of the same question more.
+        length=settings.length if limits else None,
+        context_span=prompt.context,
+        reserved=example.reserved,
+        separator=prompt.separator,
+        answer_prefix=prompt.answer_prefix,
+        prefix_scored=task.prefix_scored,
+        stop=stop_sequences(task, settings),
+        thinking_tokens=settings.thinking_tokens,
+        question=example.question,
+        depth=example.depth,
+        input_tokens=example.input_tokens,
+        counter=example.counter,
+        record=dict(example.record),
+        group=example.group,
+        # Without an ending, the data is that of earlier versions.
+        follow_up={name: value for name, value in asdict(second).items() if value != ""} if second else None,
+        answer_tokens=example.answer_tokens,
+        errata=example.errata or None,
+    )
+    return Instance(
+        # HELM's pages expect a single user turn as a text.
+        input=(
+            Input(text=prompt.user_turn) if prompt.has_one_turn else Input(messages=list(map(dict, prompt.messages)))
+        ),
+        # HELM's pages show references with this tag as the correct answers.
+        references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references],
+        split=TEST_SPLIT,
+        sub_split=task.name,
+        id=example.id,
+        extra_data=sample.to_json(),
+    )
+
+
+def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
+    """Return the stop sequences of completions. A model that thinks gets none (HELMET eval.py:74)."""
+    return () if settings.thinking_tokens else task.variant(settings).stop

@@ -64,9 +64,7 @@ def resolve_style(style: str, deployment: str) -> Style | None:
     long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
     one style, so users choose the deployment to get HELMET's style (docs/models.md).
     """
-    if style == "chat":
-        return "chat"
-    return "completion" if style == "completion" else deployment_style(deployment)
+    return deployment_style(deployment) if style == "auto" else "chat" if style == "chat" else "completion"
 
 
 def takes_both_styles(deployment: str) -> bool:

@@ -101,7 +101,10 @@ class Truncator:
         if _are_short([counted, *others], limit):
             return FittedPrompt(prompt)
         if sample.cut == "context_middle":
-            return self._around_context(prompt, sample, max_tokens, others)
+            assert sample.context_span is not None
+            start, end = sample.context_span
+            fitted = self._cutters[sample.cut](*self._context_and_limit(prompt, sample, max_tokens, others))
+            return FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt, fitted.cut)
         if sample.cut in MIDDLE:
             return self._around_middle(prompt, sample, limit)
         if sample.context_span is None:  # a conversation of which no part may be cut
@@ -119,8 +122,7 @@ class Truncator:
         return self._count(_text_to_count(prompt, sample, style)) - self._limit(sample, max_tokens, style)
 
     def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
-        cut = self._without_middle if sample.cut == "middle" else self._without_joined_middle
-        fitted = cut(prompt, limit)
+        fitted = self._cutters[sample.cut](prompt, limit)
         if fitted.cut and sample.question:
             # The last occurrence counts, because the context can contain the same words.
             needed = self._count(prompt[prompt.rfind(sample.question) :])
@@ -130,14 +132,6 @@ class Truncator:
                     f" prompt's end, but the question needs {needed}"
                 )
         return fitted
-
-    def _around_context(self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]) -> FittedPrompt:
-        assert sample.context_span is not None
-        fitted = self._without_context_middle(*self._context_and_limit(prompt, sample, max_tokens, others))
-        if not fitted.cut:
-            return FittedPrompt(prompt)
-        start, end = sample.context_span
-        return FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:], cut=True)
 
     def _context_and_limit(
         self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]
@@ -177,16 +171,14 @@ class Truncator:
         return middle.counter_with_special_tokens(self.tokenizer())
 
     @cached_property
-    def _without_middle(self) -> middle.MiddleCutter:
-        return middle.middle_cutter(self.tokenizer())
-
-    @cached_property
-    def _without_joined_middle(self) -> middle.MiddleCutter:
-        return middle.middle_cutter(self.tokenizer(), joins=True, evenly=False)
-
-    @cached_property
-    def _without_context_middle(self) -> middle.MiddleCutter:
-        return middle.middle_cutter(self.tokenizer(), joins=True)
+    def _cutters(self) -> Mapping[str, middle.MiddleCutter]:
+        """The function that cuts a middle by each rule."""
+        cutter = partial(middle.middle_cutter, self.tokenizer())
+        return {
+            "middle": cutter(),
+            "middle_joined": cutter(joins=True, evenly=False),
+            "context_middle": cutter(joins=True),
+        }
 
     @cached_property
     def _without_end(self) -> context_end.ContextCutter:
@@ -195,11 +187,9 @@ class Truncator:
 
 def _are_short(texts: Sequence[str], limit: int) -> bool:
     """Whether texts are certain to have no more tokens than the limit, so that most prompts need no tokenizer."""
-    # The number of bytes is an upper bound. The number of characters is compared first, because a long prompt must be
-    # copied to count its bytes.
-    if sum(map(len, texts)) >= limit:
-        return False
-    return sum(len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts) <= limit
+    # The number of bytes is an upper bound. A long prompt must be copied to count them, but not to count characters.
+    most = (len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts)
+    return sum(map(len, texts)) < limit and sum(most) <= limit
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
@@ -257,20 +247,17 @@ def load_tokenizer(config: TokenizerConfig) -> Any:
 def _hugging_face(config: TokenizerConfig) -> Any:
     """Load a tokenizer of Hugging Face, without transformers if its files say everything about it."""
     arguments = {"pretrained_model_name_or_path": config.name, **config.tokenizer_spec.args}
-    load = partial(_load_with_transformers, config, arguments)
-    if arguments.keys() <= {"pretrained_model_name_or_path", "revision"}:
-        return (
-            read_fast_tokenizer(arguments["pretrained_model_name_or_path"], load, arguments.get("revision")) or load()
-        )
-    return load()
 
+    def load() -> Any:
+        ignore_broken_torchvision()
+        theirs = get_class_by_name(config.tokenizer_spec.class_name)
+        # HELM locks a tokenizer while it is used. Here only functions that change nothing are called.
+        with theirs.get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
+            return tokenizer
 
-def _load_with_transformers(config: TokenizerConfig, arguments: Mapping[str, Any]) -> Any:
-    ignore_broken_torchvision()
-    spec = config.tokenizer_spec
-    # HELM locks a tokenizer while it is used. Here only functions that change nothing are called, so no lock is needed.
-    with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
-        return tokenizer
+    name, revision = arguments["pretrained_model_name_or_path"], arguments.get("revision")
+    is_plain = arguments.keys() <= {"pretrained_model_name_or_path", "revision"}
+    return (read_fast_tokenizer(name, load, revision) if is_plain else None) or load()
 
 
 def _tiktoken(config: TokenizerConfig) -> Any:

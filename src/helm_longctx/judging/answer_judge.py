@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.runner import get_benchmark_output_path
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.object_spec import get_class_by_name
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
@@ -23,10 +24,10 @@ from helm_longctx.judging.calls import check_settings
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
 from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient
-from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.tasks.judge_scores import ANSWER
+from helm_longctx.redaction.abbreviation import describe_error, digest
+from helm_longctx.tasks.judgement import ANSWER, Judgement
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import Record
+from helm_longctx.tasks.task import Record, Task
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ Replies = Mapping[str, Mapping[str, Reply]]
 
 
 class AnswerAnnotator(JudgeAnnotator):
-    """Judges answers with one or several language models. A benchmark defines the questions in a subclass.
+    """Judges answers with one or several language models, as the tasks' judgements say.
+
+    A benchmark whose questions depend on more than an answer's record defines them in a subclass.
 
     Args:
         judge: `auto` (the official judge; none if there is no key for it), a HELM deployment, or several joined by `+`.
@@ -49,8 +52,8 @@ class AnswerAnnotator(JudgeAnnotator):
     """With this attribute HELM passes all answers at once, so that they can be judged in parallel."""
     official: ClassVar[str]
     """The benchmark's own judge, a HELM deployment."""
-    has_verdict_without_questions: ClassVar[bool] = False
-    """Whether an answer about which there is nothing to ask has a verdict, too."""
+    judgements: ClassVar[Mapping[str, Judgement]] = {}
+    """How the answers are judged, by task."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
         self._judge, self._client = judge, auto_client
@@ -63,7 +66,6 @@ class AnswerAnnotator(JudgeAnnotator):
         names = self._judge.split("+") if self._is_named else _official_judge(self.official, self._client.credentials)
         return [_find_judge(name, self._client) for name in dict.fromkeys(names)]
 
-    @abstractmethod
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
         """Make the questions about an answer, by part; none if the task is not judged. A single part is `ANSWER`.
 
@@ -74,15 +76,28 @@ class AnswerAnnotator(JudgeAnnotator):
         Raises:
             InputError: the record or the rubric is incomplete.
         """
+        if task not in self.judgements:
+            return {}
+        own = self.judgements[task]
+        prompts = own.prompts(record)
+        return {
+            part: JudgeRequest(
+                prompt,
+                lambda reply: own.read(reply, record) or None,
+                own.max_tokens,
+                own.temperature,
+                own.top_p,
+                own.seed,
+                own.readings,
+                own.system,
+            )
+            for part, prompt in ({ANSWER: prompts} if isinstance(prompts, str) else prompts).items()
+        }
 
-    @abstractmethod
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the rubric. Runs with different rubrics cannot be compared."""
-
-    @staticmethod
-    def typical_answer(record: Record, tokens: int) -> str:
-        """Return a text of about so many tokens about which as much is asked as about a usual answer; for estimates."""
-        return "word " * tokens
+        rubric = self.judgements[task].rubric
+        return digest(rubric if isinstance(rubric, str) else rubric(record))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -95,10 +110,11 @@ class AnswerAnnotator(JudgeAnnotator):
         names = [] if judge == "auto" else parse_judges(judge)
         if credentials is None:
             return
-        if judge == "auto":
-            find_official_judge(cls.official, credentials)
+        has_judge = judge != "auto" or find_official_judge(cls.official, credentials)
         for name in names:
             check_judge(name, credentials)
+        for prepare in {own.prepare for own in cls.judgements.values() if own.prepare and has_judge}:
+            prepare(DataRoot.find(get_benchmark_output_path()))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """Return the annotation of one answer, which the metric reads; empty if there is no judge. Never raises."""
@@ -131,7 +147,8 @@ class AnswerAnnotator(JudgeAnnotator):
         """Return the annotation of one answer, from what `_questions` returns and the replies to it."""
         if questions is None:
             return _NO_VERDICT
-        has_verdict = questions or (self.has_verdict_without_questions and replies and is_answered(state))
+        own = self.judgements.get(state.instance.sub_split or "")
+        has_verdict = questions or (own and own.counts_silence and replies and is_answered(state))
         return self._verdicts(state, replies) if has_verdict else {}
 
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
@@ -152,6 +169,19 @@ class AnswerAnnotator(JudgeAnnotator):
         }
 
 
+def make_annotator(*tasks: Task) -> type[AnswerAnnotator]:
+    """Return the annotator of tasks that have the same official judge."""
+    (judge,) = {task.official_judge for task in tasks}
+
+    class TasksAnnotator(AnswerAnnotator):
+        """Judges the answers of some tasks."""
+
+        official = str(judge)
+        judgements = {task.name: task.judgement for task in tasks if task.judgement}  # noqa: RUF012  # never changed
+
+    return TasksAnnotator
+
+
 def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeRequest]:
     """Return the requests that an annotator would send to each of its judges about an answer. Needs no judge.
 
@@ -166,11 +196,10 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     return [*annotator(**spec.args, auto_client=asks_nobody).questions(*_task_and_record(state)).values()]
 
 
-def typical_answer(spec: AnnotatorSpec, record: Record, tokens: int) -> str:
-    """Return a text of about so many tokens in place of an answer, for estimates."""
-    annotator: type[Any] = get_class_by_name(spec.class_name)
-    make = annotator.typical_answer if issubclass(annotator, AnswerAnnotator) else AnswerAnnotator.typical_answer
-    return make(record, tokens)
+def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:
+    """Return a text of about so many tokens in place of an answer of a task, for estimates."""
+    own = getattr(get_class_by_name(spec.class_name), "judgements", {}).get(task)
+    return str(own.typical_answer(record, tokens)) if own and own.typical_answer else "word " * tokens
 
 
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:

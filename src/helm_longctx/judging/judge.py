@@ -16,9 +16,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.judging.calls import READINGS, judge_sender, reply_text, setting
-from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.models.apis.usage import Usage, output_truncated, usage_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
-from helm_longctx.tasks.judge_scores import ANSWER
 
 if TYPE_CHECKING:
     from helm.benchmark.model_deployment_registry import ModelDeployment
@@ -59,27 +58,12 @@ class JudgeRequest:
         return self.system + self.prompt
 
 
-def one_question(
-    prompt: str,
-    parse: Callable[[str], Verdict | None],
-    max_tokens: int,
-    temperature: float = 0.0,
-    readings: int | None = None,
-    system: str = "",
-) -> dict[str, JudgeRequest]:
-    """Return the questions of an annotator that asks one about an answer, with the arguments of `JudgeRequest`."""
-    request = JudgeRequest(
-        prompt, parse, max_tokens, temperature, top_p=1.0, seed=None, readings=readings, system=system
-    )
-    return {ANSWER: request}
-
-
 @dataclass(frozen=True)
 class Reply:
     """The outcome of a `JudgeRequest`.
 
     Args:
-        text: text of the last reply; None if it had none.
+        text: text of the last reply; None if it had none, or was cut within its verdict.
         verdict: the verdict; None if no reply had one.
         error: why there is no verdict. It does not contain the prompt.
         usages: the tokens of each reply that did not come from the cache.
@@ -152,6 +136,9 @@ class Judge:
             if result.success and not result.cached:
                 usages.append(usage_of(result) or _estimate_usage(request.text, text or ""))
             verdict = _parse(request, text) if text else None
+            if text and verdict is not None and output_truncated(result) and _may_go_on(request, text, verdict):
+                # Scorers read the text, so it is not kept.
+                text, verdict, error = None, None, "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
@@ -195,6 +182,11 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
         return request.parse(text)
     except Exception:  # of a benchmark's parser; another reply can have a verdict
         return None
+
+
+def _may_go_on(request: JudgeRequest, text: str, verdict: Verdict) -> bool:
+    """Whether a verdict is at the very end and could be only its beginning, as `GRADE: 1` of `GRADE: 10`."""
+    return (text[-1].isalnum() or text[-1] == ".") and _parse(request, f"{text}0") != verdict
 
 
 def _estimate_usage(prompt: str, reply: str) -> Usage:

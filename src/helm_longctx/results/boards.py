@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +24,7 @@ from helm_longctx.results.means import (
 from helm_longctx.results.reading import PUBLISHED, Result, Run, published_results, read_results, read_runs
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHODS
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
@@ -43,16 +45,17 @@ class ScoreKey(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """All results of a benchmark, or of the user's questions in one folder.
+    """All results of a benchmark, or of one set of the user's questions.
 
     Args:
         benchmark: the benchmark. For the user's questions, its tasks are those that were run.
-        folder: the folder of the user's files; empty if there are none.
+        folder: the folder of the user's files, without the length if each length has a folder; empty if there are none.
         short_folder: the last parts of the folder, as many as distinguish it from other folders.
         tasks: the results of tasks that count, for each judge apart.
         categories: the results of categories, for each judge apart.
         overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
         runs: the user's runs with all their results.
+        folders: the folder of each length, if each length has one.
     """
 
     benchmark: Benchmark
@@ -62,6 +65,7 @@ class Board:
     categories: Sequence[Result]
     overalls: Sequence[Result]
     runs: Sequence[tuple[Run, Sequence[Result]]]
+    folders: Mapping[int | None, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -72,6 +76,10 @@ class Board:
     def file_name(self) -> str:
         """The name as part of a file's name."""
         return group_name(self.benchmark, "", "", folder=self.folder)
+
+    def folder_at(self, length: int | None) -> str:
+        """Return the folder of the user's files for a length; empty if there are none."""
+        return self.folders.get(length, self.folder)
 
     @property
     def title(self) -> str:
@@ -304,13 +312,14 @@ def read_suite(
 
 
 def make_boards(results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False) -> list[Board]:
-    """Return a board for each benchmark with results, and one for each folder of the user's files; see `read_suite`.
+    """Return a board for each benchmark with results, and one for each set of the user's questions; see `read_suite`.
 
     Those with own runs come first, then benchmarks that lead, then the others in their order.
     """
-    groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    results, groups = list(results), defaultdict(list)
+    sets = find_question_sets((each.folder, each.length) for each in results)
     for result in results:
-        groups[result.benchmark, result.folder].append(result)
+        groups[result.benchmark, sets[result.folder]].append(result)
     short = shorten_folders(folder for _, folder in groups)
     boards = [
         _make_board(
@@ -329,6 +338,41 @@ def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
     """Return a board of the published results of each benchmark that has some."""
     benchmarks = tuple(benchmarks)
     return make_boards([result for each in benchmarks for result in published_results(each)], benchmarks)
+
+
+def find_question_sets(places: Iterable[tuple[str, int | None]]) -> dict[str, str]:
+    """Return the name of the set of questions in each folder: the folder, or its name without its length.
+
+    `law-8k` at the length 8k and `law-32k` at 32k are the set `law`, and so are `law/8k` and `law/32k`. A folder that
+    is used at several lengths is a set of its own, and so is one that has no other folder for another length.
+
+    Args:
+        places: the folder and the length of each result.
+    """
+    lengths: dict[str, set[int | None]] = defaultdict(set)
+    for folder, length in places:
+        lengths[folder].add(length)
+    found: dict[str, list[str]] = defaultdict(list)
+    for folder, (first, *others) in lengths.items():
+        found[folder if others or first is None else _without_length(folder, first)].append(folder)
+    sets = {folder: folder for folder in lengths}
+    for name, folders in found.items():
+        # Two folders for one length, or a folder with the set's name, would be mixed.
+        of_lengths = {length for folder in folders for length in lengths[folder]}
+        if len(folders) == len(of_lengths) and name and name not in lengths:
+            sets |= dict.fromkeys(folders if len(folders) > 1 else (), name)
+    return sets
+
+
+def _without_length(folder: str, length: int) -> str:
+    """Return a folder's name without the last word that says this length, and the sign before it."""
+    words = list(re.finditer(r"(^|[-_./~])([^-_./~]+)", folder))
+    for word in reversed(words):
+        with suppress(InputError):
+            if parse_length(word[2]) == length:
+                # After a first word, the sign behind it goes.
+                return folder[: word.start()] + folder[word.end() + (not word[1]) :]
+    return folder
 
 
 def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
@@ -350,7 +394,8 @@ def _make_board(benchmark: Benchmark, folder: str, short_folder: str, results: S
     # Only one of several runs of a task counts, but a task can be in several categories.
     categories = category_results(results, benchmark)
     overalls, runs = overall_results(categories, benchmark), list(read_runs(results))
-    return Board(benchmark, folder, short_folder, tasks, categories, overalls, runs)
+    folders = {each.length: each.folder for each in results if each.folder != folder and not each.is_published}
+    return Board(benchmark, folder, short_folder, tasks, categories, overalls, runs, folders)
 
 
 def _with_own_tasks(benchmark: Benchmark, results: Sequence[Result]) -> Benchmark:

@@ -30,10 +30,11 @@ from helm_longctx.results.task_statistics import Statistic, task_statistics, wit
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.arguments import OF_PROMPTS
-from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import task_score
+from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 PUBLISHED = f"{MAKER}/"

@@ -16,8 +16,9 @@ import orjson
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs.files import read_json, reading, replace_file
-from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.publications import Published
 
 MAKER = "published"
 """Prefix of the models' names, and name of a statistic that is 1: these scores were not run here."""

@@ -134,6 +134,7 @@ class TaskSample:
         length: the length; None if the benchmark has no lengths.
         questions, clusters: numbers of questions, and of the clusters in which they are.
         depths: the depths in percent, each with its number of clusters; empty if the questions have no depths.
+        cluster_size: the mean number of questions in the cluster of a question, which large clusters have most of.
     """
 
     entry: str
@@ -142,6 +143,7 @@ class TaskSample:
     questions: int
     clusters: int
     depths: tuple[tuple[int, int], ...] = ()
+    cluster_size: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -253,8 +255,9 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
             places[task].add((nearest_depth(each.sample.depth), groups[task][name]))
     entry, length = (spec.scenario_spec.args.get(name) for name in ("entry", "length"))
     for task, by_question in groups.items():
-        clusters, depths = len(set(by_question.values())), Counter(depth for depth, _ in places[task])
-        yield TaskSample(entry or "", task, length, len(by_question), clusters, tuple(sorted(depths.items())))
+        sizes, depths = Counter(by_question.values()), Counter(depth for depth, _ in places[task])
+        size = sum(each**2 for each in sizes.values()) / len(by_question)
+        yield TaskSample(entry or "", task, length, len(by_question), len(sizes), tuple(sorted(depths.items())), size)
 
 
 def count_prompts(
@@ -374,7 +377,8 @@ def _judge_usages(
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
         for each, tokens in zip(requests, typical, strict=True):
-            answer = GeneratedOutput(text=typical_answer(annotator, each.sample.record, tokens), logprob=0, tokens=[])
+            text = typical_answer(annotator, each.state.instance.sub_split or "", each.sample.record, tokens)
+            answer = GeneratedOutput(text=text, logprob=0, tokens=[])
             answered = replace(each.state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
@@ -432,7 +436,7 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], order: Sequenc
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
     if is_our_method(spec.adapter_spec.method):
         store_prompts(folder, requests, order)
-    write_json(folder / STATES, [each.state for each in requests])
+    write_json(folder / STATES, (each.written(each.state) for each in requests))
     tasks = {each.state.instance.sub_split for each in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

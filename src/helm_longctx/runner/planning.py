@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +9,17 @@ from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
-
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.means import choose_results
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.power import (
     LARGEST_VARIANCE,
+    Sample,
     Spread,
     detectable_difference,
-    detectable_mean_difference,
-    error_of_difference,
     paired_spread,
     questions_needed,
-    unpaired_spread,
 )
 from helm_longctx.results.statistics.reliability import variance_components
 from helm_longctx.runner.estimate import Estimate, TaskSample
@@ -48,6 +43,10 @@ class Spreads:
     unpaired: Spread
     paired: Spread | None
     source: str
+
+
+NO_SPREADS = Spreads(Spread(LARGEST_VARIANCE, 1.0, is_paired=False), None, "the largest possible variance")
+"""The spreads of a task of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +86,15 @@ def make_plans(
 
 def detectable_overall(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]) -> tuple[float, float | None]:
     """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
-    found = [(find_spreads(plan.sample, known), plan.sample) for plan in plans]
-    errors = [error_of_difference(each.unpaired, sample.questions, sample.clusters) for each, sample in found]
-    paired = [
-        error_of_difference(each.paired, sample.questions, sample.clusters) for each, sample in found if each.paired
-    ]
-    return detectable_mean_difference(errors), detectable_mean_difference(paired) if len(paired) == len(found) else None
+    spreads = [find_spreads(plan.sample, known) for plan in plans]
+    unpaired = [_sample(plan.sample, each.unpaired) for plan, each in zip(plans, spreads, strict=True)]
+    paired = [_sample(plan.sample, each.paired) for plan, each in zip(plans, spreads, strict=True) if each.paired]
+    is_known = len(paired) == len(plans)
+    return detectable_difference(unpaired), detectable_difference(paired) if is_known else None
+
+
+def _sample(sample: TaskSample, spread: Spread) -> Sample:
+    return Sample(spread, sample.questions, sample.questions / sample.cluster_size)
 
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
@@ -117,27 +119,29 @@ def _key(result: Result) -> TaskKey:
 
 
 def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spreads:
-    """Return the spreads of a task: of earlier runs, or of published scores, or the largest possible ones."""
+    """Return the spreads of a task: of earlier runs, or of published scores, or the largest possible ones.
+
+    Of several models the variance is that of the model whose scores vary most, so that the power holds for each.
+    """
     if found := known.get((sample.entry, sample.task, sample.length)):
         return found
     # The correlation in clusters is not published, so each cluster counts as one question.
     if variances := list(_published_variances(sample)):
-        return Spreads(unpaired_spread(fmean(variances), 1.0), None, "published scores")
-    return Spreads(unpaired_spread(LARGEST_VARIANCE, 1.0), None, "the largest possible variance")
+        return Spreads(Spread(max(variances), 1.0, is_paired=False), None, "published scores")
+    return NO_SPREADS
 
 
 def _plan(each: Estimate, sample: TaskSample, known: Mapping[TaskKey, Spreads], difference: float | None) -> Plan:
     spreads = find_spreads(sample, known)
-    sizes = sample.questions, sample.clusters
     best = spreads.paired or spreads.unpaired
-    needed = questions_needed(best, difference, sizes[0] / sizes[1]) if difference else None
+    needed = questions_needed(best, difference, sample.cluster_size) if difference else None
     price = each.dollars.typical
     return Plan(
         run=each.run,
         deployment=each.deployment,
         sample=sample,
-        unpaired=detectable_difference(spreads.unpaired, *sizes),
-        paired=detectable_difference(spreads.paired, *sizes) if spreads.paired else None,
+        unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
+        paired=detectable_difference([_sample(sample, spreads.paired)]) if spreads.paired else None,
         needed=needed,
         dollars=price / sum(sample.questions for sample in each.samples) * needed if price and needed else None,
         source=spreads.source,
@@ -162,9 +166,9 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
     alone = [variance_components(list(each.values()), [groups[name] for name in each]) for each in means.values()]
     components = [each for each in alone if each.groups > 1]
     if not components:
-        return Spreads(unpaired_spread(LARGEST_VARIANCE, 1.0), None, "the largest possible variance")
-    variance = fmean(each.between + each.within for each in components)
-    unpaired = unpaired_spread(variance, fmean(each.share_between for each in components))
+        return NO_SPREADS
+    variance = max(each.between + each.within for each in components)
+    unpaired = Spread(variance, max(each.share_between for each in components), is_paired=False)
     pairs = [_pair(one, other, groups) for one, other in combinations(means.values(), 2)]
     return Spreads(unpaired, _mean_spread([pair for pair in pairs if pair]), "earlier runs")
 
@@ -177,8 +181,13 @@ def _pair(one: Mapping[str, float], other: Mapping[str, float], groups: Mapping[
 
 
 def _mean_spread(spreads: Sequence[Spread]) -> Spread | None:
-    """Return the spread with the mean variance and the mean correlation."""
+    """Return the spread with the mean variance, the mean correlation and the mean kurtosis."""
     if not spreads:
         return None
-    deviation = math.sqrt(np.mean([each.deviation**2 for each in spreads]))
-    return Spread(deviation, fmean(each.correlation for each in spreads), is_paired=True)
+    kurtoses = [each.kurtosis for each in spreads if each.kurtosis is not None]
+    return Spread(
+        variance=fmean(each.variance for each in spreads),
+        correlation=fmean(each.correlation for each in spreads),
+        is_paired=True,
+        kurtosis=fmean(kurtoses) if kurtoses else None,
+    )

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.usage import is_empty, usage_of
-from helm_longctx.tasks.prompt_cuts import find_cut
+from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.sample import Sample
 
 LOG_EVERY = 60.0
@@ -141,6 +141,7 @@ class Oddities:
     def __init__(self) -> None:
         self._kinds: Counter[str] = Counter()
         self._answers = 0
+        self._counts: list[tuple[Sample, float]] = []
 
     def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
         """Count the result of a request.
@@ -153,7 +154,10 @@ class Oddities:
         self._answers += 1
         self._kinds["empty"] += is_empty(result)
         usage = usage_of(result)
-        if usage is None or (tokens := find_cut(sample, usage.counted_tokens)) is None:
+        if usage is None:
+            return
+        self._counts.append((sample, usage.counted_tokens))
+        if (tokens := find_cut(sample, usage.counted_tokens)) is None:
             return
         self._kinds["cut"] += 1
         if self._kinds["cut"] == 1:
@@ -162,7 +166,10 @@ class Oddities:
 
     def finish(self) -> None:
         """Log how many answers of each kind there are."""
-        if number := self._kinds["cut"]:
+        limit = find_limit(self._counts)
+        if limit is not None:
+            hwarn(f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones")
+        if number := sum(find_cut(*each, limit) is not None for each in self._counts):
             hwarn(f"the server has cut {number} of {self._answers} prompts, so their scores do not compare")
         if number := self._kinds["empty"]:
             hwarn(f"{number} of {self._answers} answers are empty")

@@ -20,7 +20,7 @@ from helm.common.request import Request
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.objects import from_json
+from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.runner.interruptions import explain_full_disk

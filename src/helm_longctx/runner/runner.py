@@ -53,7 +53,15 @@ from helm_longctx.runner.prefixes import (
 from helm_longctx.runner.retry import earlier_name, is_outdated, retry_cut, retry_factor
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
-from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
+from helm_longctx.runner.spool import (
+    Spool,
+    StoredRequest,
+    WholePromptAnnotations,
+    adapt,
+    store_prompts,
+    whole_request,
+    written_state,
+)
 from helm_longctx.runner.stand_ins import (
     adapt_for_helm,
     check_answers,
@@ -104,8 +112,11 @@ def runner_arguments(
     return arguments | dict.fromkeys(names, False) | flags
 
 
-def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
-    """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them."""
+def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], Iterator[PerInstanceStats]]:
+    """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them.
+
+    Those of instances are made when they are read, because they need more memory than all prompts and answers.
+    """
     metrics = [create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
     with htrack_block(f"{len(metrics)} metrics"):
@@ -113,7 +124,8 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
             metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism) for metric in metrics
         ]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
-    return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+    rows = (row for result in results for row in result.per_instance_stats)
+    return stats, (without for row in rows for without in remove_per_instance_stats_nans([row]))
 
 
 @dataclass(frozen=True)
@@ -388,7 +400,7 @@ class LongContextRunner(Runner):
                 check_answers(states, run.journal.summary())
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
-            self._write_results(run_path, run_spec, run.scenario, state)
+            self._write_results(run, run_spec, state)
             # If the journal stays, the same command sends the failed requests again.
             if not failed:
                 run.journal.finish()
@@ -468,14 +480,18 @@ class LongContextRunner(Runner):
             run_spec.adapter_spec.model_deployment, credentials, self.executor.execution_spec.url or None
         )
 
-    def _write_results(self, run_path: Path, run_spec: RunSpec, scenario: Any, state: ScenarioState) -> None:
+    def _write_results(self, run: PreparedRun, run_spec: RunSpec, state: ScenarioState) -> None:
         """Write HELM's files of a run in HELM's order: a run that has the last file is complete."""
         stats, instance_stats = evaluate(self, run_spec, state)
-        write_json(run_path / RUN_SPEC, run_spec)
-        write_json(run_path / SCENARIO, scenario)
-        write_json(run_path / STATES, state)
-        write_json(run_path / STATS, stats)
-        write_json(run_path / INSTANCE_STATS, instance_stats)
+        contents = {
+            RUN_SPEC: run_spec,
+            SCENARIO: run.scenario,
+            STATES: written_state(state, run.requests),
+            STATS: stats,
+            INSTANCE_STATS: instance_stats,
+        }
+        for name, content in contents.items():
+            write_json(run.path / name, content)
 
     @property
     def _parallelism(self) -> int:

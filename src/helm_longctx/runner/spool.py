@@ -1,11 +1,11 @@
-"""Stores whole prompts on disk during a run. HELM's objects have elided texts, so few whole prompts are in memory."""
+"""Stores prompts on disk during a run. HELM's objects have no texts, so few prompts are in memory."""
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -16,14 +16,15 @@ from typing import Any
 from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
-from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Input, Instance
+from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.conversation import elide_texts, request_text, with_text
+from helm_longctx.runs.conversation import elide_texts, request_text, with_text, without_text
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.sample import Sample
@@ -74,13 +75,15 @@ class Spool:
 
 @dataclass(frozen=True)
 class StoredRequest:
-    """A request whose whole prompt is in the spool.
+    """A request whose prompt is in the spool.
 
     Args:
-        state: HELM's state without a result, as the run's files will have it.
-        request: the request with an elided prompt.
+        state: HELM's state without a result. Its input and its prompt are empty if `shown` names them.
+        request: the request without its prompt. Of a conversation it has the system message.
         sample: the sample of the instance, which names the whole prompt.
         spool: the spool that has the prompt.
+        shown: the names of the elided input and the elided prompt, which the run's files have; None for a state that
+            has its texts.
         first: the answer to the first of two requests, if an earlier run has it.
     """
 
@@ -88,6 +91,7 @@ class StoredRequest:
     request: Request
     sample: Sample
     spool: Spool = field(repr=False)
+    shown: tuple[str, str] | None = None
     first: RequestResult | None = None
 
     @property
@@ -112,6 +116,14 @@ class StoredRequest:
     def whole(self) -> Request:
         """Return the request with its whole prompt or conversation."""
         return with_text(self.request, self.text())
+
+    def written(self, state: RequestState) -> RequestState:
+        """Return the state of this request, with or without a result, as the run's files have it."""
+        if self.shown is None:
+            return state
+        text, prompt = map(self.spool.get, self.shown)
+        instance = replace(state.instance, input=with_text(state.instance.input, text))
+        return replace(state, instance=instance, request=with_text(state.request, prompt))
 
 
 def adapt(
@@ -164,6 +176,18 @@ def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterab
     write_prompts(folder, ((names[number], requests[number].text()) for number in order))
 
 
+def written_state(state: ScenarioState, requests: Sequence[StoredRequest]) -> ScenarioState:
+    """Return the state of a run as its file has it. Its list of states is an iterator that makes one at a time.
+
+    Args:
+        state: the states of all requests, in their order.
+    """
+    written = copy(state)
+    states: Any = (asked.written(each) for asked, each in zip(requests, state.request_states, strict=True))
+    written.request_states = states
+    return written
+
+
 def whole_request(state: RequestState, spool: Spool) -> Request:
     """Return a state's request with its whole prompt or conversation, for annotators."""
     return with_text(state.request, spool.get(_name(state.instance)))
@@ -198,15 +222,13 @@ class WholePromptAnnotations(AnnotationExecutor):
 def _move_out(instance: Instance, spool: Spool) -> Instance:
     """Put the prompt of an instance into the spool, and its digest into the sample. The input is empty then."""
     place = point_to(request_text(instance.input), spool)
-    empty = Input(messages=[]) if instance.input.messages else Input()
+    empty = without_text(instance.input)
     return replace(instance, input=empty, extra_data={**(instance.extra_data or {}), _PLACE: place})
 
 
 def _move_in(instance: Instance, spool: Spool) -> Instance:
     """Undo `_move_out`."""
-    text = spool.get(_name(instance))
-    is_text = instance.input.messages is None
-    return replace(instance, input=Input(text=text) if is_text else Input(messages=json.loads(text)))
+    return replace(instance, input=with_text(instance.input, spool.get(_name(instance))))
 
 
 _PLACE = "full_prompt"
@@ -237,9 +259,10 @@ def _store_one(state: RequestState, spool: Spool) -> StoredRequest:
     instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
     evidence = evidence_of([reference.output.text for reference in instance.references], sample)
     sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
-    elided = replace(instance, input=elide_texts(instance.input, evidence), extra_data=sample.to_json())
-    request = elide_texts(state.request, evidence)
-    return StoredRequest(replace(state, instance=elided, request=request), request, sample, spool)
+    shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
+    empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
+    request = without_text(state.request)
+    return StoredRequest(replace(state, instance=empty, request=request), request, sample, spool, (shown[0], shown[1]))
 
 
 def _split_into_batches(instances: list[Instance], size: int) -> Iterator[list[Instance]]:

@@ -40,6 +40,14 @@ def with_text(asking: Asking, text: str) -> Asking:
     return replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
 
 
+def without_text(asking: Asking) -> Asking:
+    """Remove the prompt of a request or input, or its conversation except the system message, for `with_text`."""
+    if asking.messages:
+        kept: Messages = [message for message in asking.messages if message["role"] == "system"]
+        return replace(asking, messages=[*kept, {"role": "user", "content": ""}])
+    return replace(asking, prompt="") if isinstance(asking, Request) else replace(asking, text="")
+
+
 def elide_texts(asking: Asking, evidence: Sequence[str]) -> Asking:
     """Shorten the prompt or conversation of a request or input for display."""
     if asking.messages:

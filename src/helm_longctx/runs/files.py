@@ -159,6 +159,9 @@ def write_json(path: Path, content: Any) -> None:
     """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`.
 
     The file of a large run is several times larger than its objects, so it is written in pieces.
+
+    Args:
+        content: an iterator, here or in a field, is written as a list, so that its items need not be in memory.
     """
     # `read_rows` and `_split` rely on this indentation.
     replace_file(path, pieces=(piece.encode("ascii") for piece in _split_json(content, depth=2)))
@@ -169,7 +172,7 @@ def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
     kind: Any = type(value)
     if not depth or isinstance(value, dict):
         yield to_json(value, margin)
-    elif kind in (list, tuple):
+    elif kind in (list, tuple) or isinstance(value, Iterator):
         yield from _split_items("[]", (("", item) for item in value), depth, margin)
     elif (names := _field_names(kind)) is not None:
         items = ((key, item) for name, key in names if (item := getattr(value, name)) is not None)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
-from helm_longctx.tasks.models import ModelProperties
-from helm_longctx.tasks.protocols import Protocol
+from helm_longctx.tasks.publications import ModelProperties, Protocol, Published
 from helm_longctx.tasks.task import Task
 
 
@@ -92,39 +91,6 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Published:
-    """The published results of a model in one category at one length.
-
-    Args:
-        model: the model's name in the publication.
-        category: the category's name; empty if the benchmark has one category.
-        scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
-        source: the file from which a score of somebody's run was imported without its answers; empty for scores that
-            the benchmark's authors published.
-        samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
-        metrics: the official metrics of tasks whose score is the mean of several, 0…1.
-    """
-
-    model: str
-    category: str
-    length: int | None
-    scores: Mapping[str, float]
-    source: str = ""
-    samples: int | None = None
-    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    def update(self, later: Published) -> Published:
-        """Return a later row of the same place with the scores and metrics of this one that it lacks.
-
-        Scores of tasks replace the score of their category, which earlier versions published.
-        """
-        has_tasks = any(later.scores)
-        kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
-        metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}
-        return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
-
-
-@dataclass(frozen=True)
 class Terms:
     """What a publisher says about data, and what is known of its faults.
 
@@ -189,7 +155,7 @@ class Benchmark:
         overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
-        data: the terms of the data, by the address of the publisher's page (`data/origins.py`).
+        data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
         leads: whether pages and tables show the benchmark before others.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from helm_longctx.data.fetch import Source
-from helm_longctx.data.origins import find_origin
+from helm_longctx.data.download import Source
+from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
+from helm_longctx.data.release import PinnedFile, ReleaseFile
+from helm_longctx.data.repository import RepositoryFolder
+from helm_longctx.data.web import BucketFile, WebFile
+from helm_longctx.data.wheel import SentenceModel, WheelFile
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.task import Task
+
+NEWEST = "the newest commit at the download, which is recorded"
+
+HUB_CHECK = "the hub's SHA-256"
+
+_HUB_PAGE = "https://huggingface.co/datasets/"
+
+_GITHUB = re.compile(r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?([^/]+/[^/]+)/([^/]+)/")
+
+_HUB = re.compile(r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/")
 
 BEFORE_RUN, ON_REQUEST, FOR_JUDGES = "before a run", "only by helm-longctx fetch", "when answers are judged"
 
@@ -78,3 +94,62 @@ def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
             yield from ((task, BEFORE_RUN, source) for source in task.sources(length))
             yield from ((task, ON_REQUEST, source) for source in task.optional_sources(length))
         yield from ((task, FOR_JUDGES, source) for source in task.judge_sources.values())
+
+
+class Origin(NamedTuple):
+    """Where a source comes from.
+
+    Args:
+        page: address of the publisher's page.
+        revision: what is fetched of it.
+        check: the value with which the content is compared, or who states that value.
+    """
+
+    page: str
+    revision: str
+    check: str
+
+
+def find_origin(source: Source) -> Origin:
+    """Return where a source comes from.
+
+    Raises:
+        TypeError: the source is of an unknown kind.
+    """
+    match source:
+        case ReleaseFile():
+            return Origin(_HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK)
+        case HubDataset() | HubZip():
+            repo = source.repo_id if isinstance(source, HubDataset) else source.repo
+            return Origin(_HUB_PAGE + repo, NEWEST, HUB_CHECK)
+        case HubFile():
+            page = _HUB_PAGE + source.repo if source.kind == "dataset" else f"https://huggingface.co/{source.repo}"
+            check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
+            return Origin(page, source.commit[:7] or NEWEST, check)
+        case HubRows():
+            return Origin(_HUB_PAGE + source.repo, source.commit[:7], HUB_CHECK)
+        case RepositoryFolder():
+            return Origin(f"https://github.com/{source.repo}", source.commit[:7], f"git tree {source.tree}")
+        case WheelFile():
+            return Origin(f"https://pypi.org/project/{source.project}/", source.version, f"SHA-256 {source.sha256}")
+        case SentenceModel():
+            return Origin(f"https://pypi.org/project/{source.project}/", source.version, "SHA-256 of each file")
+        case BucketFile():
+            page = f"https://console.cloud.google.com/storage/browser/{source.bucket}"
+            return Origin(page, "the newest generation at the download, which is recorded", "the bucket's MD5")
+        case PinnedFile():
+            return _of_address(source.url, f"SHA-256 {source.sha256}")
+        case WebFile():
+            return _of_address(source.url, f"git blob {source.blob}" if source.blob else "nothing")
+    raise TypeError(f"{type(source).__name__} is no known kind of source")
+
+
+def _of_address(url: str, check: str) -> Origin:
+    """Return the origin of a file on a server: the repository at GitHub or on the hub, or the folder of the file."""
+    if match := _GITHUB.match(url):
+        repo, revision = match.groups()
+        is_commit = re.fullmatch("[0-9a-f]{40}", revision)
+        return Origin(f"https://github.com/{repo}", revision[:7] if is_commit else f"branch {revision}", check)
+    if match := _HUB.match(url):
+        return Origin(_HUB_PAGE + match["repo"], match["revision"][:7], check)
+    return Origin(url.rpartition("/")[0], "the file at the address", check)

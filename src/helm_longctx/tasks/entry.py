@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot, digest_files
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count as numbers
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -157,6 +158,22 @@ def interleave(*columns: Sequence[str]) -> list[str]:
     for number, column in enumerate(columns):
         texts[number :: len(columns)] = column
     return texts
+
+
+@lru_cache(maxsize=8)
+def _labels(count: int) -> list[str]:
+    return [f"{number}." for number in range(1, count + 1)]
+
+
+def number_words(words: Sequence[str]) -> list[str]:
+    """Number the words of a list, as parts that spaces join: `1.`, `blue`, `2.`, `red`."""
+    return interleave(_labels(len(words)), words)
+
+
+def write_query(keys: Sequence[str]) -> str:
+    """Write the keys that are asked for: `a`, or `a, b, and c`."""
+    *others, last = keys
+    return f"{', '.join(others)}, and {last}" if others else last
 
 
 def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str]:

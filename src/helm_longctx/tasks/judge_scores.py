@@ -7,11 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.tasks.benchmark import Metric
+from helm_longctx.tasks.judgement import ANSWER as ANSWER
 from helm_longctx.tasks.shapes import Shape, is_text
 from helm_longctx.tasks.task import Record, Scores
-
-ANSWER = "answer"
-"""The name of the part about which a judge is asked, if it is asked about one part only."""
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """The official judge of citations, a model with 11 billion parameters."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks.publications import Published
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, find_similar, shorten
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.plugins import leave_out_faulty, load_plugins
+from helm_longctx.tasks.publications import Protocol
 
 GROUP = "helm_longctx.benchmarks"
 """The package with our benchmarks, and the group of entry points that name a `Benchmark` of another package, by
@@ -148,3 +150,55 @@ def benchmark_of(entry: str) -> Benchmark:
     if entry not in OURS:
         raise bad_argument("run entry", "name", entry, OURS)
     return OURS[entry]
+
+
+_TOKEN = re.compile(r"\d+(?:\.\d+)?(?:mil|[km](?![a-z]))?|[a-z]+")
+_GENITIVE = ("s",)
+
+MOST_NAMES = 12
+"""Most protocols that an error lists."""
+
+
+def find_protocols(benchmark: Benchmark) -> list[Protocol]:
+    """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
+    from helm_longctx.tasks.entry import parse_entry  # it finds benchmarks in this module
+
+    found = []
+    for protocol in benchmark.protocols():
+        if protocol.is_table and protocol.samples is None:
+            entries = [parse_entry([benchmark], text) for text in protocol.entries]
+            sizes = [task.official_sample(entry.settings) for entry in entries for task in entry.tasks]
+            protocol = replace(protocol, samples=sum(sizes))
+        found.append(protocol)
+    return found
+
+
+def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark, Protocol]:
+    """Find a protocol by its name. Order, case, hyphens and plurals do not matter, and words can be missing.
+
+    Raises:
+        InputError: no protocol has this name, or several have these words. The error lists similar names.
+    """
+    found = {each.name: (benchmark, each) for benchmark in benchmarks for each in find_protocols(benchmark)}
+    words = _words(text)
+    exact = [name for name in found if _words(name) == words]
+    matches = exact or [name for name in found if words and words <= _words(name)]
+    if len(matches) == 1:
+        return found[matches[0]]
+    if matches:
+        more = f" and {len(matches) - MOST_NAMES} more" if len(matches) > MOST_NAMES else ""
+        names = ", ".join(map(repr, matches[:MOST_NAMES]))
+        raise InputError(f"{shorten(text)} can be {names}{more}; give one of these names")
+    similar = find_similar(text, found, most=3) or sorted(found, key=lambda name: -len(words & _words(name)))[:3]
+    raise InputError(
+        f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
+        " `helm-longctx reproduce` lists all"
+    )
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words and numbers of a name in one spelling: `1mil` is `1m`, and `needles` is `needle`."""
+    parts = (part for part in _TOKEN.findall(text.lower()) if part not in _GENITIVE)
+    return frozenset(
+        part.replace("mil", "m") if part[0].isdigit() else part.rstrip("s") if len(part) > 3 else part for part in parts
+    )

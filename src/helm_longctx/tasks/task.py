@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.codec import Codec
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.template import QUESTIONS, Template
@@ -214,6 +215,7 @@ class Task:
         most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
             `judge` argument can name another.
+        judgement: how language models judge the answers; None if none does, or if the category's annotator knows it.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after
@@ -257,6 +259,7 @@ class Task:
     variants: Mapping[Protocol, Variant] = field(default_factory=lambda: {"paper": Variant()})
     most_samples: int | None = None
     official_judge: str | None = None
+    judgement: Judgement | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: CutRule = "context"
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)

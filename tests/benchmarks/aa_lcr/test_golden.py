@@ -11,7 +11,7 @@ from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, read_verdict, score
+from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, read_verdict
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.tasks.task import Example, Settings
@@ -39,7 +39,7 @@ def test_prompts(examples: list[Example]) -> None:
 def test_judge_prompts(examples: list[Example]) -> None:
     """The judge gets the same prompts as in the official code."""
     asked = [
-        judge_prompt(example.fields["question"], example.references[0], candidate)
+        judge_prompt({**example.fields, "references": example.references, "prediction": candidate})
         for example, candidate in zip(examples, candidates(), strict=True)
     ]
     assert digest(asked) == GOLDEN["judge_prompts"]
@@ -47,7 +47,7 @@ def test_judge_prompts(examples: list[Example]) -> None:
 
 def test_verdicts() -> None:
     """Replies are read as the official code reads them, and only two texts are verdicts."""
-    assert [[read_verdict(reply) for reply in repeat] for repeat in replies()] == GOLDEN["verdicts"]
+    assert [[read_verdict(reply).get("judge_score") for reply in repeat] for repeat in replies()] == GOLDEN["verdicts"]
     assert {verdict for repeat in GOLDEN["verdicts"] for verdict in repeat} == {0, 1, None}
 
 
@@ -66,7 +66,7 @@ def test_mean() -> None:
 
 def test_scores() -> None:
     """A record's score is its judge's verdict, and a record without a verdict has no score."""
-    assert score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {"judge_score": 1}
-    assert score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {"judge_score": 0}
-    assert score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
-    assert score({"prediction": "x", "references": ["y"]}) == {}
+    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {"judge_score": 1}
+    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {"judge_score": 0}
+    assert TASK.score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
+    assert TASK.score({"prediction": "x", "references": ["y"]}) == {}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
 from helm_longctx.benchmarks.aa_lcr.data import DOCUMENTS_1_1, QUESTIONS_1_1
-from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt_1_1, read_verdict_1_1
+from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE_1_1
+from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, read_verdict_1_1
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -66,18 +67,18 @@ def test_both_files_are_pinned() -> None:
 )
 def test_verdicts(reply: str | None, verdict: float | None) -> None:
     """Only a JSON object with one of the two verdicts is a verdict."""
-    assert read_verdict_1_1(reply) == verdict
+    assert read_verdict_1_1(reply).get("judge_score") == verdict
 
 
 @given(st.text())
 def test_any_reply(reply: str) -> None:
     """No reply raises an error."""
-    assert read_verdict_1_1(reply) in (None, 0.0, 1.0)
+    assert read_verdict_1_1(reply) in ({}, {"judge_score": 0.0}, {"judge_score": 1.0})
 
 
 def test_the_graders_prompt() -> None:
     """Braces in question and answers stay, and the three texts are there."""
-    prompt = judge_prompt_1_1("{q}", "{a}", "{c}")
+    prompt = judge_prompt({"question": "{q}", "references": ["{a}"], "prediction": "{c}"}, JUDGE_1_1)
     assert prompt.startswith("Decide whether the CANDIDATE ANSWER is correct or incorrect against the OFFICIAL ANSWER.")
     assert "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL" in prompt
     assert prompt.endswith(

@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.any_jsonl.judge import RubricAnnotator
 from helm_longctx.benchmarks.any_jsonl.scoring import read_grade
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.tasks.entry import check_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings

@@ -100,7 +100,7 @@ def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 @given(st.text(), st.text(), st.text())
 def test_any_output_is_asked_about(output: str, question: str, answer: str) -> None:
     """The judge's prompt has the question, a part of the output and the answer, whatever they are."""
-    prompt = judge_prompt(question, output, answer)
+    prompt = judge_prompt({"question": question, "prediction": output, "references": [answer]})
     assert prompt == f"\nProblem: {question}\nAnswer 1: {find_answer(output)}\nAnswer 2: {answer}\n"
     assert find_answer(output) in output
 

@@ -16,7 +16,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.protocols import find_protocol
+from helm_longctx.tasks.registry import find_protocol
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
 from tests.benchmarks.graphwalks.make_golden import digest_prompt

@@ -7,7 +7,7 @@ from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.helm.jury import jury_stats
+from helm_longctx.helm.metric import jury_stats
 from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")

@@ -15,8 +15,8 @@ from helm_longctx.results.boards import published_boards
 from helm_longctx.results.means import category_results
 from helm_longctx.results.reading import published_results, reference_results
 from helm_longctx.results.reference import add_rows, read_reference_rows, write_reference
-from helm_longctx.tasks.benchmark import Published
 from helm_longctx.tasks.lengths import STANDARD, parse_length
+from helm_longctx.tasks.publications import Published
 
 TASKS = 21
 """Number of tasks in the averaged categories."""

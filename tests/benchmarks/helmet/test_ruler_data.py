@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data import needles, ruler
+from helm_longctx.benchmarks.helmet.data import ruler
 from helm_longctx.benchmarks.helmet.data.generate import Maker
 from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
 from helm_longctx.data.jsonl import Row
@@ -21,12 +22,16 @@ from helm_longctx.tasks.template import Template
 NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
 QUESTIONS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
+NIAH: dict[str, Maker] = {
+    "noise": partial(ruler.hide_needles, haystack="noise"),
+    "prose": partial(ruler.hide_needles, haystack="prose"),
+    "prose_uuid": partial(ruler.hide_needles, haystack="prose", kind="uuids"),
+    "multikey_prose": partial(ruler.hide_needles, haystack="prose", keys=4),
+    "multiquery": partial(ruler.hide_needles, haystack="prose", keys=4, queries=4),
+}
 ANSWERS = {
-    needles.niah_noise: (NEEDLE, 1),
-    needles.niah_prose: (NEEDLE, 1),
-    needles.niah_prose_uuid: (NEEDLE, 1),
-    needles.niah_multikey_prose: (NEEDLE, 1),
-    needles.niah_multiquery: (NEEDLES, 4),
+    **dict.fromkeys([*NIAH.values()][:4], (NEEDLE, 1)),
+    NIAH["multiquery"]: (NEEDLES, 4),
     ruler.common_words: (Template(prompts.CWE_USER, prompts.CWE_PREFIX), 10),
     ruler.frequent_words: (Template(prompts.FWE_USER, prompts.FWE_PREFIX), 3),
     ruler.variable_tracking: (Template(prompts.VT_USER, prompts.VT_PREFIX), 5),
@@ -36,11 +41,15 @@ ANSWERS = {
 NO_DEPTH = {ruler.common_words, ruler.frequent_words, ruler.variable_tracking}
 
 
+def name(make: Maker) -> str:
+    return next((name for name, each in NIAH.items() if each is make), getattr(make, "__name__", ""))
+
+
 def makers(*chosen: Maker) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("make", chosen or list(ANSWERS), ids=lambda make: make.__name__)
+    return pytest.mark.parametrize("make", chosen or list(ANSWERS), ids=name)
 
 
-SINGLE = makers(needles.niah_noise, needles.niah_prose, needles.niah_prose_uuid)
+SINGLE = makers(*[*NIAH.values()][:3])
 PLACED = makers(*(make for make in ANSWERS if make not in NO_DEPTH))
 UNITS, SEEDS, DEPTHS = st.integers(1, 300), st.integers(0, 10**6), st.floats(0, 1)
 
@@ -125,17 +134,17 @@ def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
 
 def test_noise_is_repeated() -> None:
     """The repeated haystack has one passage for each unit, and the needle is on its own line."""
-    lines = row_of(needles.niah_noise, 50)["context"].split("\n")
-    assert Counter(lines)[needles.NOISE] == 50
+    lines = row_of(NIAH["noise"], 50)["context"].split("\n")
+    assert Counter(lines)[ruler.texts()["noise"]] == 50
     assert len(lines) == 51
 
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_of_four_keys(units: int, seed: int, depth: float) -> None:
     """The context has four keys with a number each, and the question asks for one of them."""
-    row = row_of(needles.niah_multikey_prose, units, seed, depth)
+    row = row_of(NIAH["multikey_prose"], units, seed, depth)
     values = {key: value for _, key, value in needles_in(row)}
-    assert len(values) == len(set(values.values())) == len(needles_in(row)) == needles.KEYS
+    assert len(values) == len(set(values.values())) == len(needles_in(row)) == 4
     assert row["answer"] == [values[row["query"]]]
 
 
@@ -143,10 +152,10 @@ def test_one_of_four_keys(units: int, seed: int, depth: float) -> None:
 def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
     """The context has four keys with a number each, and the question asks for all of them in the order of the
     answers."""
-    row = row_of(needles.niah_multiquery, units, seed, depth)
+    row = row_of(NIAH["multiquery"], units, seed, depth)
     values = {key: value for _, key, value in needles_in(row)}
     first, second, third, fourth = re.fullmatch(r"(\S+), (\S+), (\S+), and (\S+)", row["query"]).groups()
-    assert len(needles_in(row)) == needles.KEYS
+    assert len(needles_in(row)) == 4
     assert row["answer"] == [values[key] for key in (first, second, third, fourth)]
 
 
@@ -207,7 +216,7 @@ def test_the_chain_is_spread() -> None:
     places = [row_of(ruler.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
     row = row_of(ruler.variable_tracking, 300)
     assert len(set(places)) > 15
-    assert row["context"].count(needles.NOISE) == 300
+    assert row["context"].count(ruler.texts()["noise"]) == 300
     assert evidence_depth(row["context"], row["answer"][-1:]) > 0.4
 
 

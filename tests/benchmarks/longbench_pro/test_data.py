@@ -15,9 +15,9 @@ from helm_longctx.benchmarks.longbench_pro import data
 from helm_longctx.benchmarks.longbench_pro.data import SOURCE
 from helm_longctx.benchmarks.longbench_pro.tasks import LONGBENCH_PRO, TASKS
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.origins import find_origin
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.data_cards import find_origin
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.longbench_pro.fabricate import build_longbench_pro, content, make_rows

@@ -18,7 +18,7 @@ from helm_longctx.benchmarks.longbench_v2.data import LETTERS, PATH, QUESTIONS
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, find_letter
 from helm_longctx.benchmarks.longbench_v2.tasks import COT
 from helm_longctx.data.root import DataRoot
-from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.tasks.cutting.middle import RESERVED
 from helm_longctx.tasks.prompt import FollowUp

@@ -51,7 +51,7 @@ def test_a_text_without_words(examples: list[Example]) -> None:
 def test_judge_prompts(examples: list[Example]) -> None:
     """The judge's prompts are the official ones, also if requests and texts have placeholders."""
     asked = [
-        judge_prompt(example.record["rubric"], example.fields["input"], text)
+        judge_prompt({**example.record, "question": example.fields["input"], "prediction": text})
         for example, text in zip(examples, responses(), strict=True)
     ]
     assert digest(asked) == GOLDEN["judge_prompts"]

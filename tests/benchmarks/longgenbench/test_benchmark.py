@@ -12,7 +12,7 @@ import pytest
 from helm_longctx.benchmarks.longgenbench import BENCHMARK
 from helm_longctx.benchmarks.longgenbench.data import FILES
 from helm_longctx.benchmarks.longgenbench.judge import CheckAnnotator
-from helm_longctx.benchmarks.longgenbench.scoring import judge_prompts
+from helm_longctx.benchmarks.longgenbench.scoring import judge_prompts, write_entries
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
@@ -102,7 +102,7 @@ def test_the_judge_is_asked_as_officially() -> None:
     assert (request.temperature, request.top_p, request.max_tokens) == (0.95, 0.95, 50)
     assert (request.seed, request.readings) == (42, 1)
     assert [request.parse(reply) for reply in ("YES", "eyes", "maybe")] == [{"met": 1}, {"met": 1}, {"met": 0}]
-    typical = annotator.typical_answer(RECORD, 400)
+    typical = write_entries(RECORD, 400)
     assert len(annotator.questions("texts", {**RECORD, "prediction": typical})) == 4
     assert len(typical.split()) == pytest.approx(400, rel=0.05)
 

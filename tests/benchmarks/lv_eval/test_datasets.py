@@ -6,7 +6,8 @@ import string
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, REVISION
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 
 EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 
@@ -16,7 +17,7 @@ def test_totals() -> None:
     assert len({dataset.name for dataset in DATASETS}) == len(DATASETS) == 11
     assert sum(dataset.rows for dataset in DATASETS) == 1729
     assert sum(dataset.language == "zh" for dataset in DATASETS) == 5
-    assert REVISION.endswith("63e7ae9")
+    assert LV_EVAL.revision.endswith("63e7ae9")
 
 
 @EACH

@@ -17,7 +17,7 @@ from helm_longctx.benchmarks.scbench.functions import compare_functions, find_fu
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.root import DataRoot
-from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings, Task

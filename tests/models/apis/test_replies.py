@@ -29,6 +29,7 @@ from helm_longctx.redaction import logs
 from helm_longctx.runner.ending import find_reasons
 from helm_longctx.runner.follow_up import join_answers
 from tests.models.apis.making import KINDS, REQUEST
+from tests.models.endpoints.scripted import scripted
 from tests.runner.making import make_run, means, read
 from tests.support.commands import Command
 from tests.support.judges import ask, deploy
@@ -441,14 +442,35 @@ def test_prompts_that_the_server_cuts(
     """
     with attack(hostile.send({**WHOLE["chat"], "usage": usage})) as server:
         name = deploy("hostile/cuts", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
-        run = make_run(tmp_path, ENTRY + name, cache=False)
+        # Of a few prompts, equal counts are no sign of a limit.
+        run = make_run(tmp_path, ENTRY.replace(":", ":task=json_kv,", 1) + name, cache=False)
     found = {value for (statistic, *_), value in means(run).items() if statistic == "prompt_cut_by_server"}
     assert found == ({float(is_cut)} if is_cut is not None else set())
-    assert ("the server has cut 12 of 12 prompts" in caplog.text) == bool(is_cut)
+    assert ("the server has cut 3 of 3 prompts" in caplog.text) == bool(is_cut)
     assert ("further cut prompts are only counted" in caplog.text) == bool(is_cut)
     assert ("prompts that the server cut: 100 %" in find_reasons(run)) == bool(is_cut)
     command("doctor", "--suite", "s", "-o", tmp_path / "benchmark_output")
     assert ("prompts that the server cut: 100 %" in command.out) == bool(is_cut)
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(1200, 6), (1400, 0), (10**6, 0)])
+def test_counts_that_stop_at_a_limit(limit: int, cut: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without a tokenizer, prompts are cut if the largest count is that of five different prompts or more."""
+    rows = [{"context": "fog lamp " * size, "question": "Where?", "answers": ["here"]} for size in range(400, 900, 50)]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def answer(body: dict[str, Any]) -> tuple[int, Any]:
+        tokens = len(body["messages"][-1]["content"].split())
+        return 200, {**WHOLE["chat"], "usage": counted(min(tokens, limit))}
+
+    with scripted({"/v1/chat/completions": answer}) as server:
+        name = deploy("hostile/limit", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        entry = f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,model=longctx/lexical,model_deployment={name}"
+        run = make_run(tmp_path, entry, cache=False)
+    (share,) = {value for (statistic, *_), value in means(run).items() if statistic == "prompt_cut_by_server"}
+    assert share * len(rows) == pytest.approx(cut)
+    assert (f"the server counts {limit:,} tokens of prompts of different lengths" in caplog.text) == bool(cut)
+    assert (f"the server has cut {cut} of {len(rows)} prompts" in caplog.text) == bool(cut)
 
 
 @pytest.mark.parametrize(

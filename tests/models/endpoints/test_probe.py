@@ -135,20 +135,49 @@ SILENT: Route = (200, {"choices": [{"message": {"content": ""}, "text": "", "fin
 REASONS: Route = (200, {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]})
 
 
+NO_WORD = "answers a request for one word to 'm' with an empty text"
+BASE: Route = (400, {"error": {"message": "default chat template is no longer allowed"}})
+
+
+def starts_with_lines(body: dict[str, Any]) -> tuple[int, Any]:
+    """Return what is left of an answer that starts with empty lines and that a stop sequence ends."""
+    return SILENT if "stop" in body else CHAT  # type: ignore[return-value]
+
+
 @pytest.mark.parametrize(
-    ("routes", "silent"),
+    ("routes", "kind", "told"),
     [
-        (dict.fromkeys(ROUTES, SILENT), "(chat and completions)"),
-        ({**ROUTES, "/v1/completions": SILENT}, "(completions)"),
-        ({"/v1/chat/completions": REASONS}, ""),
+        (dict.fromkeys(ROUTES, SILENT), None, r" \(chat and completions\); .* or use the model for completions alone"),
+        (dict.fromkeys(ROUTES, SILENT), "chat", r" \(chat\); check its weights and its chat template, or use"),
+        ({"/v1/chat/completions": SILENT}, None, r" \(chat\); check its weights and its chat template$"),
+        ({**ROUTES, "/v1/chat/completions": SILENT}, None, r" \(chat\); check"),
     ],
 )
-def test_answers_without_a_word(routes: dict[str, Route], silent: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A warning names the forms in which a request for a word is answered with nothing, not even with reasoning."""
+def test_a_chat_without_a_word(routes: dict[str, Route], kind: str | None, told: str) -> None:
+    """A model that chats, and answers a request for a word with nothing, is refused."""
+    with scripted(routes) as server, pytest.raises(InputError, match=NO_WORD + told):
+        probe(server.address, model="m", kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("routes", "kind", "warns"),
+    [
+        (dict.fromkeys(ROUTES, SILENT), "completions", True),
+        ({**ROUTES, "/v1/completions": SILENT}, None, True),
+        ({**ROUTES, "/v1/completions": SILENT}, "chat", False),
+        ({"/v1/chat/completions": BASE, "/v1/completions": SILENT}, None, True),
+        ({"/v1/chat/completions": REASONS}, None, False),
+        ({"/v1/chat/completions": starts_with_lines}, None, False),
+    ],
+)
+def test_completions_without_a_word(
+    routes: dict[str, Route], kind: str | None, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A model that continues texts can have nothing to add: an empty completion is a warning, and reasoning is none."""
     with scripted(routes) as server:
-        probe(server.address, model="m")
+        probe(server.address, model="m", kind=kind)
     texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [f"with an empty text {silent}; if it does so in a run" in text for text in texts] == [True] * bool(silent)
+    assert [f"{NO_WORD} (completions); if it does so in a run" in text for text in texts] == [True] * warns
 
 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tests that own questions of two folders are two boards and two pages, with the same metric and length."""
+"""Tests that own questions of two sets are two boards, and those of one set in a folder for each length are one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from helm.benchmark.model_metadata_registry import MODEL_NAME_TO_MODEL_METADATA, ModelMetadata
 
+from helm_longctx.apps.exchange.export import averages
 from helm_longctx.apps.exchange.tables import wide_tables
-from helm_longctx.results.boards import read_suite
+from helm_longctx.apps.lengths.curves import length_sections
+from helm_longctx.results.boards import find_question_sets, read_suite
 from helm_longctx.results.comparison import Table
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.printing import leaderboard_rows
@@ -62,3 +64,51 @@ def test_two_folders(tmp_path: Path) -> None:
     assert {wide.board.folder for wide in wide_tables(boards)} == set(titles.values())
     models = ["a/good", "a/bad"]
     assert len(Table(boards, models).items) == sum(len(Table([board], models).items) for board in boards)
+
+
+@pytest.mark.parametrize(
+    ("folders", "sets"),
+    [
+        ({"law-8k": [8], "law-32k": [32]}, {"law-8k": "law", "law-32k": "law"}),
+        ({"law/8k": [8], "law/32768": [32]}, {"law/8k": "law", "law/32768": "law"}),
+        ({"8K/law": [8], "32K/law": [32]}, {"8K/law": "law", "32K/law": "law"}),
+        (
+            {"../q/law_8k_v2": [8], "../q/law_16k_v2": [16]},
+            dict.fromkeys(("../q/law_8k_v2", "../q/law_16k_v2"), "../q/law_v2"),
+        ),
+        # Alone, at several lengths, at another length than its name says, beside a folder with the set's name, and twice
+        # for one length.
+        ({"law-8k": [8]}, {}),
+        ({"law-8k": [8, 16], "law-32k": [32]}, {}),
+        ({"law-8k": [16], "law-32k": [32]}, {}),
+        ({"law-8k": [8], "law-32k": [32], "law": [16]}, {}),
+        ({"law-8k": [8], "law_8k": [8]}, {}),
+        ({"8k": [8], "32k": [32]}, {}),
+        ({"": [None, 8]}, {}),
+    ],
+)
+def test_sets(folders: dict[str, list[int | None]], sets: dict[str, str]) -> None:
+    """Folders are one set if their names differ only in the length of their runs."""
+    places = [(folder, length and length * 1024) for folder, lengths in folders.items() for length in lengths]
+    assert find_question_sets(places) == ({folder: folder for folder in folders} | sets)
+
+
+def test_folder_for_each_length(tmp_path: Path) -> None:
+    """A set with a folder for each length is one board with a curve, and HELM's pages have all its lengths."""
+    suite, lengths = tmp_path / "runs/s", ("8k", "32k")
+    entries = [f"any_jsonl:path=data/law-{length},length={length}" for length in lengths]
+    write_suite(suite, [*entries, "any_jsonl:path=data/bills,length=8k"], {"a/good": 0.9, "a/bad": 0.1}, instances=5)
+    summarize_suite("s", tmp_path)
+    boards = read_suite(suite, BENCHMARKS).boards
+    law, bills = sorted(boards, key=lambda board: -len(board.lengths))
+    assert (law.title, law.lengths, law.folder) == ("Own questions law", [8192, 32768], "data/law")
+    assert (bills.title, bills.lengths) == ("Own questions bills", [8192])
+    assert [section.title for section in length_sections(law)] == ["Scores over length"]
+    assert {row.folder for row in averages([law]) if row.length == "average"} == {"data/law"}
+    schema = json.loads((suite / "schema.json").read_text())
+    names = {group["name"] for group in schema["run_groups"]}
+    for length in lengths:
+        group = f"any_jsonl_{length}_in_folder_data--law-{length}"
+        assert group in names
+        table = json.loads((suite / f"groups/{group}.json").read_text())[0]
+        assert {row[0]["value"] for row in table["rows"]} == {"a/good", "a/bad"}

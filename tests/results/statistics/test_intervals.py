@@ -17,8 +17,11 @@ from helm_longctx.results.statistics.intervals import (
     mean_interval,
     mean_of_means,
     standard_error,
+    t_quantile,
+    wilson,
 )
 from tests.results.statistics.simulation import KINDS, Case, cases, coverage, coverage_of_tasks, mean_over_tasks
+from tests.support.simulations import NESTED, SIZES, SKEWED_SIZES, coverage_of_means
 
 ROUNDS = 300
 
@@ -62,11 +65,12 @@ def test_tasks_with_the_same_errors() -> None:
     groups = [f"book {number}" for number in range(30)]
     others = [f"other {group}" for group in groups]
     one, twice = mean_interval(scores, groups), mean_over_tasks([scores, scores], [groups, groups])
-    assert (twice.mean, twice.low, twice.high) == pytest.approx((one.mean, one.low, one.high), abs=0.01)
+    assert (twice.mean, twice.low, twice.high) == pytest.approx((one.mean, one.low, one.high), abs=0.025)
     assert mean_over_tasks([scores, scores], [groups, others]) == mean_of_means([one, one])
     # A third task with other texts adds its own part of the variance.
     mixed = mean_over_tasks([scores, scores, scores], [groups, groups, others])
-    assert mixed.high - mixed.mean == pytest.approx(math.hypot(2 * (twice.high - one.mean), one.high - one.mean) / 3)
+    expected = math.hypot(2 * (twice.high - one.mean), one.high - one.mean) / 3
+    assert mixed.high - mixed.mean == pytest.approx(expected, rel=0.07)
 
 
 def test_errors_of_means() -> None:
@@ -151,7 +155,96 @@ def test_groups_are_as_many_as_values() -> None:
 
 
 def test_a_mean_of_means() -> None:
-    """Half-widths add as squares on each side, and a task with a narrow interval counts no more than another one."""
-    mean = mean_of_means([Interval(0.5, 0.4, 0.8, 10), Interval(0.7, 0.7, 0.7, 10)])
-    assert (mean.mean, mean.low, mean.high, mean.n) == pytest.approx((0.6, 0.55, 0.75, 20))
+    """It is unweighted, a single mean stays as it is, and means outside 0 to 1 combine their half-widths on each side."""
+    mean = mean_of_means([Interval(0.5, 0.4, 0.6, 100), Interval(0.7, 0.7, 0.7, 10)])
+    assert (mean.mean, mean.n) == pytest.approx((0.6, 110))
+    assert (mean.low, mean.high) == pytest.approx((0.55, 0.65), abs=0.005)
+    exact = Interval(0.7, 0.7, 0.7, 10)
+    assert mean_of_means([exact, exact]) == Interval(pytest.approx(0.7), pytest.approx(0.7), pytest.approx(0.7), 20)
+    assert mean_of_means([exact]) is exact
     assert math.isnan(mean_of_means([]).mean)
+    wide = mean_of_means([Interval(0.5, -0.4, 0.8, 10), Interval(0.7, 0.7, 0.7, 10)])
+    assert (wide.low, wide.high) == pytest.approx((0.15, 0.75))
+    assert math.isnan(mean_of_means([exact, Interval(0.5, math.nan, math.nan, 1)]).low)
+
+
+def test_equal_tasks_are_one_sample() -> None:
+    """Tasks with equal shares and numbers have about the exact interval of all their answers together."""
+    from scipy.stats import binomtest
+
+    expected = binomtest(320, 400).proportion_ci(method="exact")
+    found = mean_of_means([mean_interval([1] * 80 + [0] * 20)] * 4)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.001)
+
+
+def test_a_weighted_mean() -> None:
+    """A mean with the weight 0 changes nothing, and weights move the mean and its interval."""
+    one, other = mean_interval([1] * 70 + [0] * 30), mean_interval([1] * 20 + [0] * 80)
+    assert mean_of_means([one, other], weights=[0.5, 0.5]) == mean_of_means([one, other])
+    first = mean_of_means([one, other], weights=[0.9, 0.1])
+    assert first.mean == pytest.approx(0.65)
+    assert first.high - first.low > 1.2 * (mean_of_means([one, other]).high - mean_of_means([one, other]).low)
+
+
+@pytest.mark.parametrize("sizes", [SKEWED_SIZES, (100,) * 4, (10, 10)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
+    """If all answers but one are right, the interval contains 100 %, also in a mean of such means; and with two it need not."""
+    tasks = [mean_interval([1] * size) for size in sizes]
+    one_wrong = [*tasks]
+    one_wrong[place] = mean_interval([1] * (sizes[place] - 1) + [0])
+    mean = mean_of_means(one_wrong)
+    assert mean.low < mean.mean < mean.high == 1
+    assert mean_of_means([mean, mean_of_means(tasks)]).high == 1
+    assert mean_of_means(tasks).high == 1
+    assert mean_of_means([mean_of_means(one_wrong[:1] * 2)] * 2).high < 1 or place
+    mirrored = mean_of_means([Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n) for each in one_wrong])
+    assert (mirrored.low, mirrored.high) == pytest.approx((0, 1 - mean.low))
+
+
+@pytest.mark.parametrize("name", [*SIZES, *NESTED])
+def test_means_of_means_cover(name: str) -> None:
+    """Their intervals contain the mean in at least 93 % of rounds near 1, with an allowance for the number of rounds.
+
+    `bench/decisions.py means` has more rounds. Before, four tasks of 100 at 0.99 had 88 %, and 18 nested ones 83 %.
+    """
+    sizes = NESTED.get(name) or [SIZES[name]]
+    tasks = sum(map(len, sizes))
+    cells = [np.full(tasks, 0.95), np.full(tasks, 0.99), np.full(tasks, 0.995), np.linspace(0.95, 0.995, tasks)]
+    for chances in cells:
+        assert coverage_of_means(sizes, chances, 100, np.random.default_rng(7)) >= 0.93 - 0.06, chances
+
+
+def test_small_tasks_without_an_error_do_not_make_the_interval_narrow() -> None:
+    """Small tasks whose answers all happen to be right count with the variance of the others."""
+    large = [mean_interval([1] * 480 + [0] * 20)] * 7
+    narrow = mean_of_means(large)
+    found = mean_of_means([*large, *[mean_interval([1] * 10)] * 6])
+    # Each small task with an error or two would have a score of 90 or 80 %.
+    assert found.low < found.mean - 2 * (narrow.mean - narrow.low)
+
+
+def test_shared_texts_never_make_an_interval_narrower() -> None:
+    """Tasks whose errors nearly cancel in each text have the interval of independent tasks: such a ratio is mostly chance."""
+    groups = [f"book {number}" for number in range(40)]
+    one, other = np.array([1.0, 0.0] * 20), np.array([0.1, 0.9] * 20)
+    intervals = [mean_interval(each, groups) for each in (one, other)]
+    assert mean_over_tasks([one, other], [groups, groups]) == mean_of_means(intervals)
+    errors = [standard_error(each, groups) for each in (one, other)]
+    assert error_of_means(errors, [cluster_errors(each, groups) for each in (one, other)]) == error_of_means(errors)
+
+
+def test_few_clusters_have_the_variance_of_a_sample() -> None:
+    """The sum of squares over k clusters is divided by k - 1, also in the design effect."""
+    # Two clusters with the means 0.2 and 0.4: the variance of their mean is 0.1² / (2 - 1).
+    assert standard_error([0.2, 0.2, 0.4, 0.4], [1, 1, 2, 2]) == pytest.approx(0.1)
+    assert standard_error([0.2, 0.4, 0.6, 0.8]) == pytest.approx(np.std([0.2, 0.4, 0.6, 0.8], ddof=1) / 2)
+    few = [0.3] * 5 + [0.4] * 5 + [0.5] * 5
+    errors = np.array(few) - 0.4
+    sums = errors.reshape(3, 5).sum(axis=1)
+    weight = float((sums**2).sum() ** 2 / (sums**4).sum())
+    design = (weight * (sums**2).sum() * 3 / 2 / (errors**2).sum() + 0.8 * 5) / (weight + 0.8)
+    information = float((errors**2).sum() ** 2 / (errors**4).sum()) / design
+    ratio = (information * (errors**2).sum() / (15 * 0.24) + 1) / (information + 1)
+    found = mean_interval(few, np.repeat(range(3), 5).tolist())
+    assert (found.low, found.high) == pytest.approx(wilson(0.4, 15 / (design * ratio), t_quantile(2)))

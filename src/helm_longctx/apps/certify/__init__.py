@@ -8,7 +8,7 @@ APP = App(
             "certify",
             f"{__name__}.command:certify",
             "Before and during runs",
-            "--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run",
+            example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run",
         )
     ]
 )

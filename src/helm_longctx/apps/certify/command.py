@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
-from rich.table import Table
 
 from helm_longctx.apps.certify.search import SEEDS, Design
 from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.lengths import length_label, parse_length
 
@@ -210,12 +210,8 @@ def _print_record(record: Mapping[str, Any], folder: Path) -> None:
     from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict
 
     columns, rows = describe_kinds(record)
-    table = Table(*columns, title=describe_verdict(record), title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    print_grid(table)
-    for line in describe_totals(record):
-        print(line)
+    print_table(text_table(describe_verdict(record), columns, rows))
+    print(*describe_totals(record), sep="\n")
     print(f"The page: {folder / PAGE}")
     print(f"All data: {folder / RECORD}")
 
@@ -227,16 +223,13 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
 
     prices = find_prices(deployment)
     budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
-    table = Table(title=f"The largest plan for {deployment}", title_justify="left")
-    for name in ("length", "questions if all is right", "questions at most", "price if all is right", "price at most"):
-        table.add_column(name, justify="right")
-    plans = plan_lengths(design, budgets, prices)
+    plans, rows = plan_lengths(design, budgets, prices), []
     for each in plans:
         dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
-        table.add_row(
-            length_label(each.length) if each.length else "no text", str(each.fewest), str(each.most), *dollars
-        )
-    print_grid(table)
+        length = length_label(each.length) if each.length else "no text"
+        rows.append([length, str(each.fewest), str(each.most), *dollars])
+    columns = ("length", "questions if all is right", "questions at most", "price if all is right", "price at most")
+    print_table(text_table(f"The largest plan for {deployment}", columns, rows, right=columns))
     _print_losses(design)
     if all(each.dollars for each in plans):
         low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
@@ -252,16 +245,14 @@ def _print_losses(design: Design) -> None:
     from helm_longctx.apps.certify.plan import POWER, questions_for
 
     losses = sorted({0.1, 0.15, 0.3, design.loss})
-    about = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
-    table = Table(title=about, title_justify="left")
-    table.add_column(f"score at {length_label(design.shortest)}", justify="right")
-    for loss in losses:
-        table.add_column(f"--loss {100 * loss:.0f}", justify="right")
+    rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
         counts = [questions_for(score, loss, design.error) if loss < score else 0 for loss in losses]
         cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
-        table.add_row(f"{100 * score:.0f}", *cells)
-    print_grid(table)
+        rows.append([f"{100 * score:.0f}", *cells])
+    title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
+    columns = (f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses))
+    print_table(text_table(title, columns, rows, right=columns))
     needed = questions_for(0.5, design.loss, design.error) if design.loss < 0.5 else 0
     if design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")

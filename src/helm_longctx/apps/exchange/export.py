@@ -73,7 +73,7 @@ class Average(NamedTuple):
         lacking: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
         judge: the judges of these scores, joined by `+`.
-        folder: the folder of the scores. No mean is over scores of two folders.
+        folder: the folder of the scores; of a mean over lengths that have a folder each, the name of the set.
         cut_wrong, cut_left_out, cut_best: the mean if cut answers are wrong, left out, or right. Of a task they are in
             the table of scores, as statistics.
         without_errors: the mean without questions that have known errors; None if there are none.
@@ -146,7 +146,8 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
             # The same questions are asked at several lengths, so these means are not independent.
             mean = mean_of_means([row.interval for row in rows])
             about = _average(rows[0], rows, mean, task=task, length=AVERAGE)
-            yield about._replace(low=None, high=None, lacking=_join(_codes(row) for row in rows))
+            lacking = _join(_codes(row) for row in rows)
+            yield about._replace(low=None, high=None, lacking=lacking, folder=board.folder)
 
 
 def _by_task(results: Iterable[Result]) -> dict[tuple[str, str, str, str], list[Result]]:

@@ -16,10 +16,11 @@ from helm_longctx.apps.exchange.entries import resolve_entry
 from helm_longctx.apps.exchange.run_folders import check_answers, write_run
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.results.reference import add_rows
-from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.outputs import Found, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.publications import Published
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""

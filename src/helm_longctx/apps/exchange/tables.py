@@ -24,9 +24,10 @@ from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import PUBLISHED, Result
-from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputScore
+from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
 

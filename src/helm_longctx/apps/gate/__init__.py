@@ -8,7 +8,7 @@ APP = App(
             "gate",
             f"{__name__}.command:gate",
             "Before and during runs",
-            "my/bf16 my/fp8 --tasks helmet_rag --length 8k,32k --max-drop 2",
+            example="my/bf16 my/fp8 --tasks helmet_rag --length 8k,32k --max-drop 2",
         )
     ]
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import orjson
 import typer
-from rich.table import Table as Grid
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
@@ -20,8 +19,9 @@ from helm_longctx.cli.logs import set_log_levels
 from helm_longctx.cli.run import Parallelism, Prices, Quiet, Texts, Verbose, read_options
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.documents.numbers import percent, points, range_text, signed_percent
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.numbers import points
+from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -210,15 +210,16 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
     from helm_longctx.apps.gate.asking import overall_power
 
     print_estimates([*sample.estimates[0], *sample.estimates[1]], "give --prices")
-    grid = Grid(
-        title=f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}", title_justify="left"
-    )
-    for name in ("length", "instances", "clusters", "needed", "power", "worse from"):
-        grid.add_column(name, justify="left" if name == "length" else "right")
-    for plan in sample.lengths:
-        numbers = (f"{number:,}" for number in (plan.questions, plan.clusters, plan.needed))
-        grid.add_row(plan.part, *numbers, f"{plan.power:.0%}", f"{100 * plan.worse_from:.1f} points")
-    print_grid(grid)
+    numbers = ("instances", "clusters", "needed", "power", "worse from")
+    rows = [
+        (
+            *(plan.part, f"{plan.questions:,}", f"{plan.clusters:,}", f"{plan.needed:,}"),
+            *(f"{plan.power:.0%}", f"{100 * plan.worse_from:.1f} points"),
+        )
+        for plan in sample.lengths
+    ]
+    title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
+    print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
     print(
         f"A candidate without a drop passes at all lengths with a probability of at least {power:.0%} (wanted:"
@@ -254,36 +255,18 @@ def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bo
 
 def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
     """Write the page and the JSON file, and print the result."""
-    from helm_longctx.apps.gate.sections import explain, write_gate_page
+    from helm_longctx.apps.gate.sections import explain, gate_sections, write_gate_page
 
-    page = write_gate_page(gate, folder.name, folder.path)
+    sections = gate_sections(gate)
+    page = write_gate_page(gate, sections, folder.name, folder.path)
     folder.json_path.write_bytes(orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2))
-    print_grid(_parts_table(gate))
-    for agreement in gate.lengths:
-        print(
-            f"{agreement.part}: {agreement.equal:.1%} of {agreement.answers:,} answers are equal, and"
-            f" {agreement.equal_tokens:.1%} of the tokens before the first difference"
-        )
-    for finding in gate.findings:
-        print(f"{finding.requests:,} requests: {finding.text}")
+    print(f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points")
+    for section in sections:
+        if section.name in ("scores", "answers", "findings"):
+            print_blocks(section.blocks)
     if gate.outside:
         print(f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}")
     if not is_new:
         print("All answers are from an earlier command; another --suite asks everything again.")
     print(explain(gate))
     print(f"The page: {page}\nThe results: {folder.json_path}")
-
-
-def _parts_table(gate: Gate) -> Grid:
-    from helm_longctx.apps.gate.sections import verdict_of
-
-    title = f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points"
-    grid = Grid(title=title, title_justify="left")
-    for name in ("part", "base", "candidate", "difference (95 %)", "instances", "verdict"):
-        grid.add_column(name, overflow="fold")
-    for name, part in gate.parts.items():
-        effect = part.drop.comparison.effect
-        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
-        numbers = (percent(part.base), percent(part.candidate), interval, f"{effect.n:,}")
-        grid.add_row(name, *numbers, verdict_of(name, part))
-    return grid

@@ -29,14 +29,15 @@ VERDICTS = {Verdict.NO_WORSE: "no worse", Verdict.WORSE: "worse", Verdict.UNDECI
 """The verdicts in words."""
 
 
-def write_gate_page(gate: Gate, name: str, folder: Path) -> Path:
+def write_gate_page(gate: Gate, sections: Sequence[Section], name: str, folder: Path) -> Path:
     """Write the page and its data, and return the page's file.
 
     Args:
+        sections: see `gate_sections`.
         name: the gate's name.
     """
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
-    page = Page("index.html", "Result", "Gate", gate_sections(gate))
+    page = Page("index.html", "Result", "Gate", sections)
     write_scores(gate.boards, folder / "data")
     return write_site(Report(f"Gate: {name}", name, made, [page]), folder)[0]
 

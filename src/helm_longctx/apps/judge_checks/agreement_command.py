@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, check_folder
+from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import percent, range_text
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def judge_agreement(
             {rater: table[rater] for rater in table}, [r for r in table if r not in humans]
         )
     ]
-    print_grid(agreement_table(f"Agreement on {judged.name}", compared))
+    print_table(agreement_table(f"Agreement on {judged.name}", compared))
     if unknown:
         print(f"{unknown} labels do not belong to a judged instance")
     if json_path:
@@ -66,15 +66,14 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     A cell has a coefficient and below it its 95 % bootstrap interval. The caption says what could not be computed.
     """
     notes = dict.fromkeys(f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note)
-    table = Table(title=title, title_justify="left", caption="\n".join(notes) or None, caption_justify="left")
-    for column in ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for what, raters, found in compared:
         shares, coefficients = [(found.same, percent_text)], (found.kappa, found.weighted_kappa, found.alpha)
         estimates = [*shares, *((each, number_text) for each in coefficients)]
         cells = (interval_text(each.value, each.low, each.high, show) for each, show in estimates)
-        table.add_row(what, raters, str(found.n), *cells)
-    return table
+        rows.append([what, raters, str(found.n), *cells])
+    columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
+    return text_table(title, columns, rows, about="\n".join(notes))
 
 
 def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from helm_longctx.apps.judge_checks.agreement_command import (
     agreement_data,
@@ -26,7 +25,8 @@ from helm_longctx.cli.shared import (
     without_helms_log,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import check_settings
@@ -140,7 +140,7 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
         *([_difference_table(differences)] if differences else []),
         agreement_table("Agreement with the expected scores and of the judges", compared),
     ):
-        print_grid(table)
+        print_table(table)
     for name, error, times in _errors(rows):
         print(f"{name}: {times} without a verdict: {error}")
     return {
@@ -153,47 +153,44 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
 
 def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
     for judge, rows in kinds.items():
-        table = Table(title=f"Verdicts of {judge}", title_justify="left")
-        counts = ("answers", "asked", "judged", "unreadable", "failed")
-        for column in ("kind of answer", *counts, "right verdicts %", "score %", "expected score %"):
-            table.add_column(column)
-        for kind, row in rows.iterrows():
-            numbers = (str(int(row[name])) for name in ("items", "asked", "judged", "unreadable", "failed"))
-            means = (percent_text(row[name]) for name in ("right", "score", "expected_score"))
-            table.add_row(str(kind).replace("_", " "), *numbers, *means)
-        yield table
+        counts, means = ("items", "asked", "judged", "unreadable", "failed"), ("right", "score", "expected_score")
+        cells = [
+            [
+                str(kind).replace("_", " "),
+                *(str(int(row[name])) for name in counts),
+                *(percent_text(row[name]) for name in means),
+            ]
+            for kind, row in rows.iterrows()
+        ]
+        titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
+        yield text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
 
 
 def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
     about = (
         "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
     )
-    table = Table(title="Correctness, biases and consistency in %", title_justify="left", caption=about)
-    for column in ("measure", *measures_by_judge, "perfect judge", "n", "meaning"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for row in zip(*measures_by_judge.values(), strict=True):
         values = (interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row)
         fewest = min(measure.n for measure in row)
-        table.add_row(row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about)
-    return table
+        rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
+    columns = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
+    return text_table("Correctness, biases and consistency in %", columns, rows, about)
 
 
 def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Table:
     about = (
         "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is so"
     )
-    table = Table(
-        title="Differences between judges in the share of right verdicts, in percentage points",
-        title_justify="left",
-        caption=about,
-    )
-    for column in ("first judge", "second judge", "difference", "p", "better", "worse", "equal"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for one, other, found in differences:
         effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
         counts = map(str, (found.wins, found.losses, found.ties))
-        table.add_row(one, other, effect, f"{found.p_value:.3f}", *counts)
-    return table
+        rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
+    title = "Differences between judges in the share of right verdicts, in percentage points"
+    columns = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
+    return text_table(title, columns, rows, about)
 
 
 def _errors(verdicts: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from helm_longctx.results.boards import Board, show_model
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.correlation import Correlation, spearman
-from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.publications import ModelProperties
 
 FEWEST_MODELS = 5
 """Smallest number of models for correlations."""

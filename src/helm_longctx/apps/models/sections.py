@@ -18,7 +18,7 @@ from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.cells import count_cell, rho_cell, score_cell
 from helm_longctx.results.reading import Result
-from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.publications import ModelProperties
 
 UNKNOWN = "unknown"
 

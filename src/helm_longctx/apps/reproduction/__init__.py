@@ -8,7 +8,7 @@ APP = App(
             "reproduce",
             f"{__name__}.command:reproduce",
             "Before and during runs",
-            '"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
+            example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
         )
     ],
     pages=[ReportPage("reported", "Reported", f"{__name__}.sections:reported_sections", place=50)],

@@ -34,8 +34,7 @@ from helm_longctx.cli.run import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.protocols import find_protocol
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol
 
 _MODEL = "model="
 

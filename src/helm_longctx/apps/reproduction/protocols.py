@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from helm_longctx.apps.reproduction.reproduction import (
     Measurement,
     find_rows,
@@ -15,13 +13,14 @@ from helm_longctx.apps.reproduction.reproduction import (
     measure,
     published_interval,
 )
+from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import range_text
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocol, find_protocols
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
 _MOST_ROWS = 10
 """Number of published numbers beside own ones, the highest. Those of the same model are always there."""
@@ -32,13 +31,12 @@ _MOST_NAMES = 8
 
 def print_protocol_list() -> None:
     """Print the names of all protocols, and how many numbers are published for each."""
-    table = Table(title="Reported protocols", title_justify="left")
-    for column in ("protocol", "benchmark", "published"):
-        table.add_column(column, overflow="fold", justify="right" if column == "published" else "left")
-    for benchmark in BENCHMARKS:
-        for protocol in find_protocols(benchmark):
-            table.add_row(protocol.name, benchmark.name, str(len(protocol.rows)))
-    print_grid(table)
+    rows = [
+        [protocol.name, benchmark.name, str(len(protocol.rows))]
+        for benchmark in BENCHMARKS
+        for protocol in find_protocols(benchmark)
+    ]
+    print_table(text_table("Reported protocols", ("protocol", "benchmark", "published"), rows, right=("published",)))
     print("A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url")
 
 
@@ -56,7 +54,7 @@ def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
         for entry in protocol.run_entries:
             print(f"  {entry}")
         if has_numbers:
-            print_grid(_table(protocol, [], protocol.rows))
+            print_table(_table(protocol, [], protocol.rows))
         for source in dict.fromkeys(row.source for row in protocol.rows):
             settings = f": {source.settings}" if source.settings else ""
             print(f"  {source.title}, {source.date}, {source.page}{settings}")
@@ -90,7 +88,7 @@ def print_comparisons(
         rows = {own.model: _rows(own, protocol, published) for own in found}
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
         shown = [row for row in protocol.rows if row in best or any(row in each for each in rows.values())]
-        print_grid(_table(protocol, found, shown))
+        print_table(_table(protocol, found, shown))
         if len(shown) < len(protocol.rows):
             print(f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}")
         for own in found:
@@ -100,15 +98,16 @@ def print_comparisons(
 
 def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
     """Return a table of own and published numbers."""
-    table = Table(title=protocol.title, title_justify="left")
-    for column in ("model", "score", "95 % interval", "n", "origin"):
-        table.add_column(column, overflow="fold", justify="right" if column in ("score", "n") else "left")
-    for own in found:
-        table.add_row(own.model, f"{100 * own.interval.mean:.2f}", *_ends(own.interval), "measured here")
-    for row in rows:
-        origin = f"{row.source.title}, {row.source.date} ({row.confidence})"
-        table.add_row(row.label, f"{row.value:g}", *_ends(published_interval(row, protocol)), origin)
-    return table
+    own = [(each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here") for each in found]
+    published = [
+        (
+            *(row.label, f"{row.value:g}", *_ends(published_interval(row, protocol, found))),
+            f"{row.source.title}, {row.source.date} ({row.confidence})",
+        )
+        for row in rows
+    ]
+    columns = ("model", "score", "95 % interval", "n", "origin")
+    return text_table(protocol.title, columns, [*own, *published], right=("score", "n"))
 
 
 def _ends(interval: Interval) -> tuple[str, str]:

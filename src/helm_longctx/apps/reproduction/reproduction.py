@@ -21,15 +21,22 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.statistics.lengths import area_over_lengths
+from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, parse_entry
-from helm_longctx.tasks.protocols import NO_REASONING, Protocol, Reported
+from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 _OF_QUESTIONS = (*OF_PROMPTS, "depth")
 """Arguments of run entries that select the questions or their prompts, in addition to task and length."""
+
+_BEGINNINGS = {
+    "agrees": "Agrees with",
+    "differs": "Differs from",
+    "cannot tell": "Cannot tell whether the model differs from",
+}
 
 _DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -54,10 +61,13 @@ class Measurement:
     reasons: tuple[str, ...]
 
 
+Kind = Literal["agrees", "differs", "cannot tell", "not comparable"]
+
+
 class Verdict(NamedTuple):
     """Whether a measurement agrees with a published number, and a sentence that says so."""
 
-    kind: Literal["agrees", "differs", "not comparable"]
+    kind: Kind
     text: str
 
 
@@ -197,11 +207,18 @@ def _cluster(row: InstanceScore) -> object:
     return row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group)
 
 
-def published_interval(row: Reported, protocol: Protocol) -> Interval:
-    """Return a published number, 0 to 1, with the widest interval that its sample allows; NaN if that is not known."""
+def published_interval(row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()) -> Interval:
+    """Return a published number, 0 to 1, with the widest interval that its sample allows; NaN if that is not known.
+
+    Args:
+        own: own numbers by the protocol. If a protocol asks all questions of its data, one without reasons against it
+            has as many as the published number.
+    """
     value = row.value / 100
-    ends = wilson(value, protocol.samples, normal_quantile()) if protocol.samples else (math.nan, math.nan)
-    return Interval(value, *ends, protocol.samples or 0)
+    whole = [each.interval.n for each in own if not each.reasons] if protocol.asks_all else []
+    samples = protocol.samples or max(whole, default=0)
+    ends = wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
+    return Interval(value, *ends, samples)
 
 
 def find_rows(rows: Iterable[Reported], model: str) -> list[Reported]:
@@ -220,7 +237,7 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
     Args:
         effort: the reasoning effort of the user's model; None if it is not known.
     """
-    published = published_interval(row, protocol)
+    published = published_interval(row, protocol, [own])
     reasons = [
         *own.reasons,
         *(f"the page does not say {what}" for what in protocol.not_stated),
@@ -230,10 +247,14 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
     what = f"{row.value:g} of {row.label}"
     if reasons:
         return Verdict("not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}.")
-    kind: Literal["agrees", "differs"] = "differs" if _differs(own.interval, published) else "agrees"
-    difference = 100 * (own.interval.mean - published.mean)
-    verb = "Agrees with" if kind == "agrees" else "Differs from"
-    return Verdict(kind, f"{verb} the published {what}: the difference is {difference:+.1f} points.")
+    kind = _compare(own.interval, published)
+    difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
+    least = detectable_from(own.interval, published)
+    found = f"one of {100 * least:.1f} points" if least < math.inf else "none"
+    power = f"{found} is found in 80 % of cases"
+    if math.isnan(published.low):
+        power = f"the page does not say of how many questions, and at best {power}"
+    return Verdict(kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}.")
 
 
 def _effort_reasons(row: Reported, effort: str | None) -> list[str]:
@@ -255,7 +276,7 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     mean, low, high = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
     best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
-    if not is_crossed and _differs(own.interval, published) == _differs(best, published):
+    if not is_crossed and _compare(own.interval, published) == _compare(best, published):
         return []
     return [
         f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output budget the number could be up to"
@@ -263,7 +284,7 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     ]
 
 
-def _differs(own: Interval, published: Interval) -> bool:
-    if math.isnan(published.low):  # of a number without an interval only the number itself is known
-        return not own.low <= published.mean <= own.high
-    return compare_intervals(own, published).p_value < SIGNIFICANCE
+def _compare(own: Interval, published: Interval) -> Kind:
+    if math.isnan(published.low):  # with few questions, the published number could be any distance from the truth
+        return "agrees" if own.low <= published.mean <= own.high else "cannot tell"
+    return "differs" if compare_intervals(own, published).p_value < SIGNIFICANCE else "agrees"

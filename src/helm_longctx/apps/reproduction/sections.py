@@ -9,7 +9,8 @@ from helm_longctx.apps.reproduction.reproduction import Measurement, measure, pu
 from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.tasks.protocols import Protocol, Reported, find_protocols
+from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.registry import find_protocols
 
 ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
@@ -50,7 +51,7 @@ def _row(protocol: Protocol, found: Sequence[Measurement], own: Sequence[str], p
     return [
         Cell(protocol.point or protocol.title),
         *(_own_cell(by_model.get(model)) for model in own),
-        *(_published_cell(by_label.get(label), protocol) for label in published),
+        *(_published_cell(by_label.get(label), protocol, found) for label in published),
     ]
 
 
@@ -68,9 +69,9 @@ def _own_cell(found: Measurement | None) -> Cell:
     )
 
 
-def _published_cell(row: Reported | None, protocol: Protocol) -> Cell:
+def _published_cell(row: Reported | None, protocol: Protocol, found: Sequence[Measurement]) -> Cell:
     if row is None:
         return Cell("")
     note = f"{row.source.title}, {row.source.date}. Confidence: {row.confidence}. {row.source.settings}".strip()
-    interval = published_interval(row, protocol)
+    interval = published_interval(row, protocol, found)
     return Cell(f"{row.value:g}", interval.mean, range_text(interval.low, interval.high) or "unknown", note)

@@ -2,4 +2,4 @@
 
 from helm_longctx.apps.app import App, Command
 
-APP = App(commands=[Command("subset", f"{__name__}.command:subset", "Tasks and data", "helmet --price 0.1")])
+APP = App(commands=[Command("subset", f"{__name__}.command:subset", "Tasks and data", example="helmet --price 0.1")])

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table as Grid
 
 from helm_longctx.apps.subset.subset import Price, Proposal, propose, tokens
 from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, complete_suite, fill_registries
+from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import range_text
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage
@@ -100,15 +100,11 @@ def _dollars(deployment: str, local_path: Path) -> Price:
 
 
 def _print(proposal: Proposal, dollars: Price | None) -> None:
-    grid = Grid(title=f"A part of {proposal.benchmark.title}", title_justify="left")
-    for name in ("part", "questions", "lengths"):
-        grid.add_column(name, overflow="fold")
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
         lengths.setdefault((row.title, f"{share:.0%}"), []).append("" if length is None else length_label(length))
-    for (title, questions), labels in lengths.items():
-        grid.add_row(title, questions, ", ".join(labels))
-    print_grid(grid)
+    rows = [(title, questions, ", ".join(labels)) for (title, questions), labels in lengths.items()]
+    print_table(text_table(f"A part of {proposal.benchmark.title}", ("part", "questions", "lengths"), rows))
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
     for name, price in ((unit, tokens), ("dollars", dollars)):
         if price:

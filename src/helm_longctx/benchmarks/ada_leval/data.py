@@ -3,8 +3,6 @@
 Source: open-compass/Ada-LEval at 2154258, fetch_data.sh and ada_leval/dataset.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Source: open-compass/Ada-LEval at 2154258, ada_leval/dataset.py (`evaluate` of `StackSelect` and `TextSort`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import permutations

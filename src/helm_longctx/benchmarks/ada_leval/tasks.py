@@ -3,19 +3,16 @@
 Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise, permutations
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import Shape, is_whole
 from helm_longctx.tasks.task import Loader, Scorer, Task, Variant
@@ -125,19 +122,4 @@ TSORT = _task(
 )
 CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
 
-ADA_LEVAL = Benchmark(
-    name="ada_leval",
-    title="Ada-LEval",
-    description="Evaluating long-context LLMs with length-adaptable benchmarks (arXiv 2404.06480)",
-    revision="open-compass/Ada-LEval@2154258",
-    comparability=1,
-    url="https://github.com/open-compass/Ada-LEval/tree/2154258",
-    data={
-        "http://opencompass.openxlab.space/utils/AdaLEval": Terms("not stated"),
-    },
-    categories=CATEGORIES,
-    metrics=(Metric("accuracy", "Accuracy", "Whether the answer or the order is the right one.", success=True),),
-    axis=Axis("tokens of the prompt, about"),
-    published=partial(read_published, __package__, CATEGORIES),
-    floors=("Random Guess",),
-)
+ADA_LEVAL = read_benchmark(__package__, CATEGORIES)

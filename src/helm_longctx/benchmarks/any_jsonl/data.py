@@ -5,8 +5,6 @@ distractors.jsonl   optional; rows with a `text` that answers no question
 rubric.txt          optional; the criteria by which a judge grades answers
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
 from pathlib import Path

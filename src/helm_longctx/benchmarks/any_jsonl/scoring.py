@@ -1,12 +1,12 @@
 """Scores answers by simple metrics, and reads a judge's grade. The best reference counts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
 
+from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.rouge import rouge_l
 from helm_longctx.tasks.task import Record, Scores
 from helm_longctx.tasks.words import english_words, f1
@@ -53,3 +53,17 @@ def read_grade(reply: Any) -> Scores:
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
     grade = _VERDICT.fullmatch(last)
     return {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}
+
+
+def judge_prompt(record: Record) -> str:
+    """Make the judge's prompt."""
+    references = "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"
+    return JUDGE_PROMPT.format_map({**record, "references": references})
+
+
+JUDGEMENT = Judgement(
+    judge_prompt,
+    lambda reply, record: read_grade(reply),
+    lambda record: f"{JUDGE_PROMPT}\0{record['rubric']}",
+    max_tokens=1024,
+)

@@ -1,14 +1,13 @@
 """The tasks of `any_jsonl`: the same questions, scored by one metric or another."""
 
-from __future__ import annotations
-
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
-from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
+from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGEMENT, score, score_judged
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
-from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.benchmark import Category, Metric
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task
 
@@ -48,6 +47,7 @@ def _task(name: str, title: str, headline: Metric, judged: bool = False) -> Task
         chat=True,
         arguments=("path", "count_with"),
         official_judge=JUDGE if judged else None,
+        judgement=JUDGEMENT if judged else None,
         record_shapes={**REPLIES, "rubric": TEXT} if judged else {},
         baseline=Baseline("label_or_span", "I do not know."),
     )
@@ -58,15 +58,6 @@ _TASKS = (
     _task(RUBRIC_TASK, "Rubric", GRADE, judged=True),
 )
 
-ANY_JSONL = Benchmark(
-    name="any_jsonl",
-    title="Own questions",
-    description="Your own questions about your own documents, in JSON lines",
-    revision="any_jsonl@1",
-    comparability=3,
-    url="https://github.com/stanford-crfm/helm",
-    categories=(Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
-    metrics=(*METRICS, GRADE, STRICT, SPREAD),
-    task_argument="metric",
-    axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
+ANY_JSONL = read_benchmark(
+    __package__, (Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),)
 )

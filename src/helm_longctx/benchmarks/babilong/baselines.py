@@ -1,7 +1,5 @@
 """How the baseline models answer BABILong's questions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

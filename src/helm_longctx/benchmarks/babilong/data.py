@@ -5,8 +5,6 @@ RMT-team/babilong has 100, up to ten million tokens. The official scripts (scrip
 32k, and the second one beyond.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import islice
 

@@ -4,8 +4,6 @@ Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (the names
 tables are read).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

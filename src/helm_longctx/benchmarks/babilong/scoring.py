@@ -3,8 +3,6 @@
 Source: booydar/babilong at 7a6efee, babilong/metrics.py (`TASK_LABELS`, `preprocess_output`, `compare_answers`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from helm_longctx.tasks.task import Record, Scores

@@ -3,8 +3,6 @@
 Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
@@ -12,13 +10,12 @@ from helm_longctx.benchmarks.babilong.baselines import find_label
 from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.lengths import Axis, length_label, parse_length
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
-
-COMMIT = "7a6efee"
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))
 """The tasks whose mean is published."""
@@ -109,29 +106,4 @@ _CATEGORIES = (
     ),
 )
 
-BABILONG = Benchmark(
-    name="babilong",
-    title="BABILong",
-    description="BABILong: Testing the Limits of LLMs with Long Context Reasoning-in-a-Haystack (arXiv 2406.10149)",
-    revision=f"booydar/babilong@{COMMIT}",
-    comparability=1,
-    data={
-        "https://huggingface.co/datasets/RMT-team/babilong": Terms("Apache-2.0, as the repository with the code"),
-        "https://huggingface.co/datasets/RMT-team/babilong-1k-samples": Terms(
-            "Apache-2.0, as the repository with the code"
-        ),
-    },
-    url=f"https://github.com/booydar/babilong/tree/{COMMIT}",
-    categories=_CATEGORIES,
-    metrics=(
-        Metric(
-            "accuracy",
-            "Accuracy",
-            "Whether the first sentence of the output has the right label, and no other.",
-            success=True,
-        ),
-    ),
-    axis=Axis("tokens of GPT-2"),
-    published=partial(read_published, __package__, _CATEGORIES),
-    outputs="helm_longctx.benchmarks.babilong.outputs.READER",
-)
+BABILONG = read_benchmark(__package__, _CATEGORIES)

@@ -3,8 +3,6 @@
 Source: Tongyi-Zhiwen/CorpusQA at f5b5764, src/infer.py (`read_prompt_jsonl`) and src/eval.py (`get_domain_from_id`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache

@@ -4,13 +4,13 @@ Source: Tongyi-Zhiwen/CorpusQA at f5b5764, src/eval.py (`extract_answer`, `evalu
 judge in `judge`, or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import re
+from functools import partial
 from typing import Any
 
-from helm_longctx.benchmarks.corpusqa.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.benchmarks.corpusqa import prompts
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/deepseek-v3"
@@ -27,21 +27,24 @@ def find_answer(output: str) -> str:
     return match[1].strip() if match else output.strip()
 
 
-def judge_prompt(question: str, output: str, answer: str) -> str:
+def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt."""
-    return JUDGE_PROMPT.format(problem=question, answer_1=find_answer(output), answer_2=answer)
+    answer = find_answer(record["prediction"])
+    return prompts.JUDGE.format(problem=record["question"], answer_1=answer, answer_2=record["references"][0])
 
 
-def read_verdict(reply: object) -> float | None:
-    """Return whether a reply has [[YES]] and no [[NO]]; None if it is no text."""
-    return float("[[YES]]" in reply and "[[NO]]" not in reply) if isinstance(reply, str) else None
+def read_verdict(reply: Any) -> Scores:
+    """Return whether a reply has [[YES]] and no [[NO]]; nothing if it is no text."""
+    return {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)} if isinstance(reply, str) else {}
 
 
-def score(record: Record) -> Scores:
-    """Return the verdict, or the mean of a jury's verdicts; empty if there is none."""
-    return judge_scores(record, "judge_score", _worth)
+score = partial(judge_scores, headline="judge_score", score=read_verdict)
+"""Computes the verdict, or the mean of a jury's verdicts; nothing if there is none."""
 
-
-def _worth(reply: Any) -> Scores:
-    verdict = read_verdict(reply)
-    return {} if verdict is None else {"judge_score": verdict}
+JUDGEMENT = Judgement(
+    judge_prompt,
+    lambda reply, record: read_verdict(reply),
+    prompts.SYSTEM + prompts.JUDGE,
+    max_tokens=JUDGE_BUDGET,
+    system=prompts.SYSTEM,
+)

@@ -4,24 +4,21 @@ Source: Tongyi-Zhiwen/CorpusQA at f5b5764, src/infer.py (temperature), src/eval.
 (Tables 2 and 3: lengths, numbers of questions).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial
 
-from helm_longctx.benchmarks.corpusqa.data import QUESTION, REPOSITORY, load, source_of
-from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, score
+from helm_longctx.benchmarks.corpusqa.data import QUESTION, load, source_of
+from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, JUDGEMENT, score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
-from helm_longctx.tasks.lengths import LARGEST, Axis, parse_length
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
+from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
-COMMIT = "f5b5764"
 SIZES = {
     parse_length(label): tokens
     for label, tokens in {"128k": 92_500, "1m": 905_000, "4m": 3_710_000, "10m": 7_840_000}.items()
@@ -69,31 +66,13 @@ def _task(name: str) -> Task:
         sources=lambda length: (source_of(length),),
         chat=True,
         official_judge=JUDGE,
+        judgement=JUDGEMENT,
         cut="nothing",
         record_shapes=REPLIES,
         baseline=Baseline(answer_line, "The answer is: []"),
     )
 
 
-CORPUSQA = Benchmark(
-    name="corpusqa",
-    title="CorpusQA",
-    description="A 10 Million Token Benchmark for Corpus-Level Analysis and Reasoning (arXiv 2601.14952)",
-    revision=f"{REPOSITORY}@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT}",
-    data={
-        f"https://huggingface.co/datasets/{REPOSITORY}": Terms(
-            "not stated here: the card could not be read; the repository with the code is MIT"
-        )
-    },
-    categories=(Category("", "", tuple(map(_task, DOMAINS)), judge=f"{__package__}.judge.EquivalenceAnnotator"),),
-    metrics=(
-        Metric("judge_score", "Judged score", "Whether the answer is equivalent to the official one.", success=True),
-        STRICT,
-        SPREAD,
-    ),
-    axis=Axis("tokens of documents, at most", longest=LARGEST),
-    published=partial(read_published, __package__),
-    protocols=partial(read_protocols, __package__),
+CORPUSQA = read_benchmark(
+    __package__, (Category("", "", tuple(map(_task, DOMAINS)), judge=f"{__package__}.judge.EquivalenceAnnotator"),)
 )

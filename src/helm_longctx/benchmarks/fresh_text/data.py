@@ -1,7 +1,5 @@
 """Draws the examples of the five kinds. Each example has its own random generator, and nothing is downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

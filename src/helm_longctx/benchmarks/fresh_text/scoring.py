@@ -1,7 +1,5 @@
 """The metrics of the five kinds. Each is a share in 0…1 of what was asked for, found in the answer."""
 
-from __future__ import annotations
-
 import re
 from itertools import takewhile
 

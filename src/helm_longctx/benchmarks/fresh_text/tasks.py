@@ -1,7 +1,5 @@
 """The tasks of fresh text: recall of codes, recall without shared words, multi-hop graph, counting and conversation."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.fresh_text.data import loader
@@ -14,12 +12,11 @@ from helm_longctx.benchmarks.fresh_text.scoring import (
     score_towns,
 )
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
-
-SHORTEST = 1024
 
 _task = partial(
     Task,
@@ -100,21 +97,4 @@ TASKS = (
     ),
 )
 
-FRESH_TEXT = Benchmark(
-    name="fresh_text",
-    title="Fresh text",
-    description="Questions about texts that are drawn anew for each run, so that no model can have seen them",
-    revision="2",
-    comparability=2,
-    url="https://github.com/stanford-crfm/helm",
-    categories=(Category("", "", TASKS),),
-    metrics=(
-        Metric("found", "Found", "Share of what was asked for that the answer has; for counting the F1 of the towns."),
-        Metric("number", "Number", "Share of answers whose last number is the number of towns."),
-        *(
-            Metric(place, place.replace("_", " ").capitalize(), "Share of answers with the code at this depth.")
-            for place in PLACES
-        ),
-    ),
-    axis=Axis("tokens of the prompt, about", shortest=SHORTEST, longest=LARGEST),
-)
+FRESH_TEXT = read_benchmark(__package__, (Category("", "", TASKS),))

@@ -1,7 +1,5 @@
 """Makes GraphWalks' examples: reads the rows of the hub data set, or draws graphs of any size."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice

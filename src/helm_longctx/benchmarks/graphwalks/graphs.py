@@ -1,7 +1,5 @@
 """Reads, draws and searches the graphs of prompts."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Source: `f1` as NVIDIA-NeMo/Gym at 07d6b0d computes it (resources_servers/graphw
 `f1_card_2026` as the code on the card of the hub data set openai/graphwalks does, before 2026-02-27 and at be6cc6e.
 """
 
-from __future__ import annotations
-
 import re
 
 from helm_longctx.tasks.task import Record, Scores

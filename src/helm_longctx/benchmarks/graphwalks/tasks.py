@@ -4,18 +4,14 @@ Source of the names and of what a row has: the card of the hub data set openai/g
 rows is lm-evaluation-harness's, since the card names none.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
 from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.errata import read_errata
-from helm_longctx.tasks.lengths import LARGEST, Axis
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
@@ -70,29 +66,4 @@ _GENERATED = tuple(map(_generated_task, KINDS))
 _SAME_SIZE = _generated_task("bfs", SAME_NODES)
 _OPENAI = tuple(_hub_task(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
-GRAPHWALKS = Benchmark(
-    name="graphwalks",
-    title="GraphWalks",
-    description="Breadth-first search and parents in lists of edges, after OpenAI's GraphWalks",
-    revision="NVIDIA-NeMo/Gym@07d6b0d",
-    comparability=1,
-    url="https://huggingface.co/datasets/openai/graphwalks",
-    categories=(Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),),
-    data={
-        "https://huggingface.co/datasets/openai/graphwalks": Terms(
-            "MIT",
-            faults=(
-                "Rows before 2026-02-27: 24 answers contain the start node, and depths can be read in two ways;"
-                " openai_bfs_corrected and openai_parents_corrected repair this",
-            ),
-        ),
-    },
-    metrics=(
-        Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),
-        Metric("f1_card", "F1 of the card", "F1 by the code that the card had in 2025, which misreads the first node."),
-        Metric("f1_card_2026", "F1 of the card, 2026", "F1 by the code that the data set's card has since 2026-02-27."),
-    ),
-    protocols=partial(read_protocols, __package__),
-    axis=Axis("tokens of the prompt, about", longest=LARGEST),
-    errata=partial(read_errata, __package__),
-)
+GRAPHWALKS = read_benchmark(__package__, (Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),))

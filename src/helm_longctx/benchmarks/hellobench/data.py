@@ -3,8 +3,6 @@
 Source: Quehry/HelloBench at d403282, data/ and weighted_scores.txt.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

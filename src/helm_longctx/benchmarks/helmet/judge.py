@@ -1,7 +1,5 @@
 """HELMET's judges as HELM annotators, which run between the requests and the metric."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +16,7 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator

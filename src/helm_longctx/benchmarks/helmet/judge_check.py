@@ -3,8 +3,6 @@
 We wrote the stories, questions, answers and verdicts in judge_check.jsonl.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from importlib import resources

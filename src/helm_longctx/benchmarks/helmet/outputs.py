@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 4526dfb, eval.py (outputs, averages), eval_alce.
 scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py (the judge's scores), scripts/collect_results.py (scale).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,9 +15,9 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Published
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
 from helm_longctx.tasks.task import Task
 

@@ -1,7 +1,5 @@
 """The shapes of the fields that HELMET's scorers read from a record, in addition to prediction and references."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from helm_longctx.tasks.judge_scores import REPLIES

@@ -1,7 +1,5 @@
 """What HELMET's authors published: the repository at the commit that we follow, the data release and the results."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -9,12 +7,11 @@ from statistics import fmean
 
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.benchmark import Category, Published
+from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.models import ModelProperties, read_models
+from helm_longctx.tasks.publications import Published
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
-REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
 
 repository_file = partial(PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet")
@@ -59,14 +56,3 @@ def _published_tasks(
     metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
     scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
     return Published(model, category.name, length, scores, metrics=metrics)
-
-
-def published_models() -> Mapping[str, ModelProperties]:
-    """Return what the authors say about each model, by its name in the results.
-
-    Source: Table 15 of arXiv 2410.02694v3, and for models that it lacks the results table of the project page
-    (models.csv). Where both name a window or a number of parameters, Table 15 is used: the page has 1,024k for
-    Qwen2.5-72B-Inst, and 32k for Qwen2.5-1.5B and 3B at four lengths. The page says which models are instruction-tuned,
-    because its figures use that; Table 15 also calls Llama-2-7B-32k instruction-tuned.
-    """
-    return read_models(__package__)

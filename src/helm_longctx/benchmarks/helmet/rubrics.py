@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts
 settings also model_utils.py OpenAIModel.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

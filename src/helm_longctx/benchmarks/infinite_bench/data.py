@@ -4,8 +4,6 @@ Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_utils.py (`create_prompt`, `c
 set xinrongzhang2022/InfiniteBench.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py (the format), src/com
 `get_preds`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Source: OpenBMB/InfiniteBench at 88b3daa, src/compute_scores.py. Where the offic
 wrong.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

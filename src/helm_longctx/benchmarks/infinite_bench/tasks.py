@@ -3,20 +3,17 @@
 Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py, src/eval_yarn_mistral.py and src/eval_utils.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
-from helm_longctx.benchmarks.infinite_bench.data import REPO, find_source, load
+from helm_longctx.benchmarks.infinite_bench.data import find_source, load
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
-
-COMMIT = "88b3daa"
 
 
 class Row(NamedTuple):
@@ -92,22 +89,4 @@ _CATEGORIES = (
     ),
 )
 
-INFINITE_BENCH = Benchmark(
-    name="infinite_bench",
-    title="∞Bench",
-    description="∞Bench: Extending Long Context Evaluation Beyond 100K Tokens (arXiv 2402.13718)",
-    revision=f"OpenBMB/InfiniteBench@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/OpenBMB/InfiniteBench/tree/{COMMIT}",
-    data={f"https://huggingface.co/datasets/{REPO}": Terms("MIT, as the repository with the code")},
-    categories=_CATEGORIES,
-    metrics=(
-        Metric("accuracy", "Accuracy", "Whether the output gives the answer, by the task's own rule.", success=True),
-        Metric("f1", "F1", "F1 of the output's words, or Chinese characters, with the best answer."),
-        Metric("rougeLsum", "ROUGE-Lsum", "ROUGE-Lsum F1 with the best answer."),
-        Metric("value_share", "Values", "Share of the intermediate values before the first wrong one."),
-    ),
-    axis=None,
-    published=partial(read_published, __package__, _CATEGORIES),
-    outputs="helm_longctx.benchmarks.infinite_bench.outputs.READER",
-)
+INFINITE_BENCH = read_benchmark(__package__, _CATEGORIES)

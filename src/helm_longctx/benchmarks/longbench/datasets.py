@@ -4,8 +4,6 @@ Source: THUDM/LongBench at 2e00731, LongBench/eval.py (metrics), pred.py (LongBe
 config/dataset2maxlen.json and task.md (rows).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

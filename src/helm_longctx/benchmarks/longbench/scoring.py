@@ -5,8 +5,6 @@ fuzzywuzzy 0.18.0 without python-Levenshtein, as its requirements.txt has it. A 
 asked for, and in LongBench-E the `length` of the row.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher

@@ -1,19 +1,18 @@
 """LongBench's tasks, made from its data sets: LongBench, and LongBench-E with scores by length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
 
 from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
-from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, COMPARE, score
+from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, score
 from helm_longctx.data.hub import HubZip
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
 from helm_longctx.tasks.task import Example, Settings, Task, Variant
@@ -90,47 +89,10 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     )
 
 
-_DESCRIPTIONS = {
-    "qa_f1_score": ("F1", "F1 of the answer's words with the best reference."),
-    "qa_f1_zh_score": ("F1, Chinese", "F1 of the answer's words with the best reference, as jieba splits them."),
-    "rouge_score": ("ROUGE-L", "ROUGE-L with the best reference, by the package rouge."),
-    "rouge_zh_score": (
-        "ROUGE-L, Chinese",
-        "ROUGE-L of the answer's words with the best reference, as jieba splits them.",
-    ),
-    "classification_score": (
-        "Class",
-        "0 without the right class, else 1 divided by the number of classes that the answer names.",
-    ),
-    "retrieval_score": ("Paragraph", "Share of the numbers in the answer that name the right paragraph."),
-    "retrieval_zh_score": ("Paragraph, Chinese", "Share of the numbers in the answer that name the right paragraph."),
-    "count_score": ("Count", "Share of the numbers in the answer that equal the right count."),
-    "code_sim_score": (
-        "Code similarity",
-        "Similarity of the answer's first line of code, rounded to whole percents, by difflib.",
-    ),
-    "score_0_4k": ("Below 4k", "The score of LongBench-E's rows with fewer than 4,000 words."),
-    "score_4_8k": ("4k to 8k", "The score of LongBench-E's rows with 4,000 to 7,999 words."),
-    "score_8k_up": ("8k and more", "The score of LongBench-E's rows with 8,000 words or more."),
-}
-
-LONGBENCH = Benchmark(
-    name="longbench",
-    title="LongBench",
-    description="A Bilingual, Multitask Benchmark for Long Context Understanding (arXiv 2308.14508)",
-    revision="THUDM/LongBench@2e00731",
-    comparability=1,
-    url="https://github.com/THUDM/LongBench/tree/2e00731/LongBench",
-    data={
-        "https://huggingface.co/datasets/THUDM/LongBench": Terms(
-            "not stated; each data set in it has its own", "114 MB"
-        ),
-    },
-    categories=(
+LONGBENCH = read_benchmark(
+    __package__,
+    (
         Category("", "", tuple(map(_task, DATASETS))),
         Category("e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if dataset.extended)),
     ),
-    metrics=tuple(Metric(name, *_DESCRIPTIONS[name]) for name in (*COMPARE, *BY_LENGTH)),
-    axis=None,
-    published=partial(read_published, __package__),
 )

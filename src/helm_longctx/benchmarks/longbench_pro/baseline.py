@@ -1,7 +1,5 @@
 """What `longctx/lexical` answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

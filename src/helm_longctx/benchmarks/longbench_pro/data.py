@@ -4,8 +4,6 @@ Source: the hub data set caskcsg/LongBench-Pro, and caskcsg/longcontext at 88fbe
 (the columns) and inference.py (`prepare_prompt`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache

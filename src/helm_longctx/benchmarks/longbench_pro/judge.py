@@ -3,8 +3,6 @@
 Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/utils.py (`Summary_Max_Semantic_Similarity`).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

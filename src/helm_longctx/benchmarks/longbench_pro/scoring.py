@@ -4,8 +4,6 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/utils.py, and eval
 has the question's `language` and `difficulty`, and for summaries the annotation `similarity`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import log2

@@ -4,8 +4,6 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/evaluation.py (`ta
 (budgets, repeats, temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
@@ -14,19 +12,18 @@ from helm_longctx.benchmarks.longbench_pro.data import SOURCE, load
 from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT
 from helm_longctx.benchmarks.longbench_pro.scoring import (
     BY_CLASS,
-    CLASSES,
     SIMILARITY,
     score_lines,
     score_summary,
 )
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.lengths import STANDARD, Axis
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
 
-COMMIT = "88fbeb8"
 EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d44af"
 """The official model for the similarity of summaries. The official code pins no commit."""
 EMBEDDING_BYTES = 36 * 1024**3
@@ -117,33 +114,10 @@ def _thinking(task: Task) -> Task:
 _TASKS = tuple(_task(*item) for item in TASKS.items())
 _JUDGE = f"{__package__}.judge.SimilarityAnnotator"
 
-LONGBENCH_PRO = Benchmark(
-    name="longbench_pro",
-    title="LongBench Pro",
-    description="A More Realistic and Comprehensive Bilingual Long-Context Evaluation Benchmark (arXiv 2601.02872)",
-    revision=f"caskcsg/longcontext@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/caskcsg/longcontext/tree/{COMMIT}/LongBench-Pro",
-    data={"https://huggingface.co/datasets/caskcsg/LongBench-Pro": Terms("Apache-2.0", "532 MB")},
-    categories=(
+LONGBENCH_PRO = read_benchmark(
+    __package__,
+    (
         Category("", "", _TASKS, judge=_JUDGE),
         Category("thinking", "Thinking", tuple(map(_thinking, _TASKS)), averaged=False, judge=_JUDGE),
     ),
-    metrics=(
-        Metric("ndcg", "NDCG", "NDCG of the lines, up to the number of answers."),
-        Metric("pairwise_accuracy", "Pairwise accuracy", "Share of the pairs of lines that are in the right order."),
-        Metric("accuracy", "Accuracy", "Whether the first line is the answer.", success=True),
-        Metric("f1_score", "F1", "F1 of the lines."),
-        Metric("sub_em", "SubEM", "Share of the answers that are lines of the output."),
-        Metric("summary", "Summary", "Mean of similarity and ROUGE-L, each with the best reference summary."),
-        Metric("similarity", "Similarity", "Cosine of the vectors of the summary and the best reference.", range=None),
-        Metric("rouge_l", "ROUGE-L", "ROUGE-L with the best reference summary, by the package rouge."),
-        Metric("passed", "Passed", "Whether the score is 1, or for a summary above 0.65."),
-        *(
-            Metric(metric, f"Score, {name.title()}", f"The score of the questions of class {name}.")
-            for metric, name in zip(BY_CLASS, CLASSES, strict=True)
-        ),
-    ),
-    axis=Axis("tokens of Qwen's tokenizer"),
-    published=partial(read_published, __package__),
 )

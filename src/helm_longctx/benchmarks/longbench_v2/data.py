@@ -3,8 +3,6 @@
 Source: the hub data set THUDM/LongBench-v2, and THUDM/LongBench at 2e00731, pred.py (`get_pred`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import islice
 

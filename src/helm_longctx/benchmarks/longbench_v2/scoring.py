@@ -4,8 +4,6 @@ Source: THUDM/LongBench at 2e00731, pred.py (`extract_answer`) and result.py. A 
 and `length`.
 """
 
-from __future__ import annotations
-
 import re
 
 from helm_longctx.tasks.task import Record, Scores

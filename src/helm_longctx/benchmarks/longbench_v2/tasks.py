@@ -3,8 +3,6 @@
 Source: THUDM/LongBench at 2e00731, pred.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,11 +10,11 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load, make_follow_up
-from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
+from helm_longctx.benchmarks.longbench_v2.scoring import METRICS, find_letter, score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Example, Reasoning, Task, Variant
 from helm_longctx.tasks.template import Template
@@ -88,28 +86,5 @@ ZERO_SHOT = replace(
 )
 NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
 
-_CLASSES = tuple(name.removeprefix("accuracy_") for name in BY_CLASS)
 
-LONGBENCH_V2 = Benchmark(
-    name="longbench_v2",
-    title="LongBench v2",
-    description="Towards Deeper Understanding and Reasoning on Realistic Long-context Multitasks (arXiv 2412.15204)",
-    revision="THUDM/LongBench@2e00731",
-    comparability=1,
-    url="https://github.com/THUDM/LongBench/tree/2e00731",
-    data={
-        "https://huggingface.co/datasets/THUDM/LongBench-v2": Terms("Apache-2.0", "465 MB"),
-    },
-    categories=(Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),),
-    metrics=(
-        Metric("accuracy", "Accuracy", "Whether the answer names the right choice.", success=True),
-        Metric("accuracy_compensated", "Accuracy, compensated", "Accuracy, with 0.25 for an answer without a letter."),
-        *(
-            Metric(f"accuracy_{name}", f"Accuracy, {name}", f"Accuracy on the questions of class {name}.")
-            for name in _CLASSES
-        ),
-    ),
-    protocols=partial(read_protocols, __package__),
-    task_argument="mode",
-    axis=None,
-)
+LONGBENCH_V2 = read_benchmark(__package__, (Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),))

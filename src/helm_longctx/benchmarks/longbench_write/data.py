@@ -3,8 +3,6 @@
 Source: THUDM/LongWriter at 3fcfdff, evaluation/.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice

@@ -4,15 +4,16 @@ Source: THUDM/LongWriter at 3fcfdff, evaluation/pred.py (`count_words`), eval_le
 has the required `length`, and the reply of a judge in `judge` or the replies of several in `jury`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from statistics import fmean
 from typing import Any
 
+from helm_longctx.benchmarks.longbench_write.data import RUBRIC
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Record, Scores
 
 GRADES = {
@@ -85,6 +86,22 @@ def score(record: Record) -> Scores:
     return scores
 
 
-def judge_prompt(rubric: str, request: str, response: str) -> str:
-    """Make the user turn of the judge's prompt. As in the official code, a `$RESPONSE$` in a request is replaced."""
-    return rubric.replace("$INST$", request).replace("$RESPONSE$", response)
+def judge_prompt(record: Record) -> str:
+    """Make the user turn of the judge's prompt. As in the official code, a `$RESPONSE$` in a request is replaced.
+
+    Raises:
+        InputError: the run has no rubric.
+    """
+    if "rubric" not in record:
+        raise InputError(f"there is no {RUBRIC.path}: get it with helm-longctx fetch longbench_write")
+    return str(record["rubric"]).replace("$INST$", record["question"]).replace("$RESPONSE$", record["prediction"])
+
+
+JUDGEMENT = Judgement(
+    judge_prompt,
+    lambda reply, record: read_grades(reply),
+    lambda record: str(record["rubric"]),
+    max_tokens=1024,
+    temperature=0.5,
+    readings=5,
+)

@@ -3,18 +3,16 @@
 Source: THUDM/LongWriter at 3fcfdff, evaluation/pred.py (temperature, output budget).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from helm_longctx.benchmarks.longbench_write import scoring
-from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
+from helm_longctx.benchmarks.longbench_write.data import FILES, RUBRIC, load
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.shapes import TEXT, Shape, is_whole
 from helm_longctx.tasks.task import Task, Variant
@@ -52,6 +50,7 @@ def _task(name: str, title: str, samples: int) -> Task:
         chat=True,
         variants={"paper": Variant(temperature=0.5)},
         official_judge=scoring.JUDGE,
+        judgement=scoring.JUDGEMENT,
         judge_sources={"rubric": RUBRIC},
         cut="nothing",
         record_shapes={"length": REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
@@ -67,41 +66,19 @@ RULER = replace(
     headline=(),
     metrics=scoring.LENGTH_METRICS,
     official_judge=None,
+    judgement=None,
     judge_sources={},
     record_shapes={"length": REQUIRED_LENGTH},
     unscored="its result is the length of the longest text, the maximum of output_words",
 )
 ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
 
-_metric = partial(Metric, range=None)
-"""A metric without bounds: a judge can give grades that its rubric does not allow."""
 
-LONGBENCH_WRITE = Benchmark(
-    name="longbench_write",
-    title="LongBench-Write",
-    description="LongWriter: Unleashing 10,000+ Word Generation from Long Context LLMs (arXiv 2408.07055)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=2,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
-    data={
-        "https://github.com/THUDM/LongWriter": Terms("Apache-2.0"),
-    },
-    categories=(
+LONGBENCH_WRITE = read_benchmark(
+    __package__,
+    (
         Category("", "", (REQUESTS,), judge=ANNOTATOR),
         Category("english", "English", (ENGLISH,), averaged=False, judge=ANNOTATOR),
         Category("ruler", "Ruler", (RULER,), averaged=False),
     ),
-    metrics=(
-        Metric("length_score", "Length score", "How close the text is to the required length (S_l in the paper)."),
-        _metric("judge_score", "Quality score", "Mean of the judge's six grades, rescaled to between 0 and 1 (S_q)."),
-        _metric("output_words", "Words", "Number of English words and Chinese characters.", lower_is_better=None),
-        *(_metric(*row, "A grade of the judge, rescaled to between 0 and 1.") for row in scoring.GRADES.items()),
-        *(
-            _metric(name, name.replace("_", " ").capitalize(), "The score of requests in this class of length.")
-            for name in scoring.BY_CLASS
-        ),
-        _metric("judge_score_strict", "Quality score, strict", "The quality score, with 0 for a text without grades."),
-        replace(SPREAD, range=None),
-    ),
-    axis=None,
 )

@@ -3,8 +3,6 @@
 Source: mozhu621/LongGenBench at 62c0e86, Dataset/ and Evalution/Run_*.sh (output budgets).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice

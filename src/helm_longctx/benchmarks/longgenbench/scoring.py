@@ -5,8 +5,6 @@ answers of API models Dataset/Openai_batch_api_data_process.ipynb. A record has 
 judge by part (`once 7`) in `judge`, or the replies of several judges in `jury`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 from helm_longctx.benchmarks.longgenbench.data import CHECKS, COLUMNS, KINDS
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
@@ -94,3 +93,23 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
         if of_kind := [value for part, value in met.items() if part.startswith(kind)]:
             scores[metric] = sum(of_kind) / len(of_kind)
     return scores
+
+
+def write_entries(record: Record, tokens: int) -> str:
+    """Return a text with all entries."""
+    words = "word " * (tokens // record["number"])
+    return "".join(f"{SEPARATOR} {record['type']} {n}: {words}" for n in range(1, record["number"] + 1))
+
+
+JUDGEMENT = Judgement(
+    judge_prompts,
+    lambda reply, record: {"met": float(is_yes(reply))},
+    JUDGE_PROMPT,
+    max_tokens=50,
+    temperature=0.95,
+    top_p=0.95,
+    seed=42,
+    readings=1,
+    counts_silence=True,
+    typical_answer=write_entries,
+)

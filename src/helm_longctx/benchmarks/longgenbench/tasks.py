@@ -1,18 +1,15 @@
 """LongGenBench's one task, as in mozhu621/LongGenBench at 62c0e86, Evalution/inference.py. Levels are output tokens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.longgenbench import scoring
-from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
+from helm_longctx.benchmarks.longgenbench.data import BUDGETS, FILES, RECORD_SHAPES, load
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
-from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.benchmark import Category, read_published
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
@@ -39,47 +36,14 @@ TEXTS = Task(
     sources=lambda length: (FILES[length],) if length in FILES else (),
     variants={"paper": Variant(stop=(scoring.STOP,), temperature=0.95)},
     official_judge=scoring.JUDGE,
+    judgement=scoring.JUDGEMENT,
     cut="nothing",
     record_shapes={**REPLIES, **RECORD_SHAPES},
     baseline=Baseline(write_headings, "The end."),
 )
 
-LONGGENBENCH = Benchmark(
-    name="longgenbench",
-    title="LongGenBench (Golden Thread)",
-    description="Benchmarking Long-Form Generation in Long Context LLMs (arXiv 2409.02076)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    data={
-        "https://github.com/mozhu621/LongGenBench": Terms("not stated"),
-    },
-    categories=(Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
-    metrics=(
-        Metric(
-            "judge_stic_2",
-            "STIC-2",
-            "Number of checks that the judge confirms, divided by an average row's number of checks.",
-            range=None,
-        ),
-        Metric("judge_stic_1", "STIC-1", "Share of the checks of existing entries that the judge confirms."),
-        *(
-            Metric(name, f"Accuracy, {kind}", f"STIC-1 of the instructions of kind {kind}.")
-            for name, kind in zip(scoring.BY_KIND, KINDS, strict=True)
-        ),
-        Metric(
-            "checks_made",
-            "Checks made",
-            "Number of checks of existing entries, divided by an average row's number of checks.",
-            range=None,
-        ),
-        Metric("completion_rate", "Completion rate", "Share of the entries that the text has."),
-        Metric(
-            "output_words", "Words", "Number of words, for texts with more than 40 entries and 2,000 words.", None, None
-        ),
-        Metric("judge_stic_2_strict", "STIC-2, strict", "STIC-2, with 0 for a text without a verdict.", range=None),
-        replace(SPREAD, range=None),
-    ),
-    axis=Axis("output tokens"),
+LONGGENBENCH = read_benchmark(
+    __package__,
+    (Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
     published=partial(read_published, __package__, best=1),
 )

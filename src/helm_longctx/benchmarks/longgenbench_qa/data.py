@@ -4,8 +4,6 @@ Source: Dominic789654/LongGenBench at 9845864, longgenbench_GSM8K_openai.py and 
 `process_question`). The repository states no license, so its system messages are read from these files.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from itertools import islice

@@ -4,8 +4,6 @@ Source: Dominic789654/LongGenBench at 9845864, both scripts (`extract_ans`, `pro
 `test_answer`). The official code writes answers to a text file and reads this file line by line.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Sequence

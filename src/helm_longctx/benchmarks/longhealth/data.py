@@ -3,8 +3,6 @@
 Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py (`create_prompt`, `sample_distractions` and `main`).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial

@@ -3,8 +3,6 @@
 Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +10,8 @@ from functools import partial
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
 from helm_longctx.tasks.template import Template
@@ -80,17 +79,4 @@ _TASKS = (
     _task("task3", "Without the answer", "unanswerable"),
 )
 
-LONGHEALTH = Benchmark(
-    name="longhealth",
-    title="LongHealth",
-    description="A question answering benchmark with long clinical documents (arXiv 2401.14490)",
-    revision="TIO-IKIM/CLUE@2de4314",
-    comparability=1,
-    url="https://github.com/TIO-IKIM/CLUE/tree/2de4314",
-    data={
-        "https://github.com/kbressem/LongHealth": Terms("Apache-2.0"),
-    },
-    categories=(Category("", "", _TASKS),),
-    metrics=(Metric("accuracy", "Accuracy", "Whether the answer names the letter of the right option.", success=True),),
-    axis=None,
-)
+LONGHEALTH = read_benchmark(__package__, (Category("", "", _TASKS),))

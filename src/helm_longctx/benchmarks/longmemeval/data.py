@@ -4,8 +4,6 @@ Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.py (`pr
 xiaowu0162/longmemeval-cleaned.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice

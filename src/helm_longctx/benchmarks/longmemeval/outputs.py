@@ -4,8 +4,6 @@ Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.sh and 
 src/evaluation/evaluate_qa.py (labels).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -5,18 +5,18 @@ Source: xiaowu0162/LongMemEval at 9e0b455, src/evaluation/evaluate_qa.py and pri
 several in `jury`.
 """
 
-from __future__ import annotations
-
+import json
 from typing import Any
 
-from helm_longctx.benchmarks.longmemeval.prompts import JUDGE as JUDGE_PROMPTS
-from helm_longctx.benchmarks.longmemeval.prompts import JUDGE_ABSTENTION
+from helm_longctx.benchmarks.longmemeval import prompts
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.judge_scores import JUDGED, judge_scores
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "openai/gpt-4o-2024-08-06"
 """The official judge."""
-KINDS = tuple(JUDGE_PROMPTS)
+KINDS = tuple(prompts.JUDGE)
 """The types of questions."""
 BY_KIND = {kind: f"judge_score_{kind.replace('-', '_')}" for kind in KINDS}
 ABSTENTION = "judge_score_abstention"
@@ -24,8 +24,14 @@ METRICS = (*JUDGED, *BY_KIND.values(), ABSTENTION)
 
 
 def judge_prompt(record: Record) -> str:
-    """Make the judge's prompt on an answer, without the white space around the answer."""
-    template = JUDGE_ABSTENTION if record.get("abstention") else JUDGE_PROMPTS[record["question_type"]]
+    """Make the judge's prompt on an answer, without the white space around the answer.
+
+    Raises:
+        InputError: the record has no known type of questions.
+    """
+    if record.get("question_type") not in KINDS:
+        raise InputError(f"the record has no question_type of {', '.join(KINDS)}")
+    template = prompts.JUDGE_ABSTENTION if record.get("abstention") else prompts.JUDGE[record["question_type"]]
     response = record["prediction"].strip()
     return template.format(question=record["question"], answer=record["references"][0], response=response)
 
@@ -42,3 +48,13 @@ def score(record: Record) -> Scores:
         return scores
     names = [BY_KIND.get(record.get("question_type") or ""), ABSTENTION if record.get("abstention") else None]
     return scores | {name: scores["judge_score"] for name in names if name}
+
+
+# The official code asks once, and takes any reply without "yes" as no.
+JUDGEMENT = Judgement(
+    judge_prompt,
+    lambda reply, record: read_label(reply),
+    json.dumps([prompts.JUDGE, prompts.JUDGE_ABSTENTION]),
+    max_tokens=10,
+    readings=1,
+)

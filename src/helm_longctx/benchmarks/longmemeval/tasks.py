@@ -3,22 +3,20 @@
 Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.py and run_generation.sh.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.longmemeval import scoring
-from helm_longctx.benchmarks.longmemeval.data import REPO, Form, find_source, load
+from helm_longctx.benchmarks.longmemeval.data import Form, find_source, load
 from helm_longctx.benchmarks.longmemeval.prompts import CON, DIRECT
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.judge_scores import REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 
-COMMIT = "9e0b455"
 QUESTIONS = 500
 TITLES = {"s": "LongMemEval-S", "oracle": "Evidence Sessions", "m": "LongMemEval-M"}
 """The title of each file."""
@@ -71,6 +69,7 @@ def _task(name: str, category: str) -> Task:
         sources=lambda length: (find_source(name),),
         chat=True,
         official_judge=scoring.JUDGE,
+        judgement=scoring.JUDGEMENT,
         cut="context",
         record_shapes=_SHAPES,
         baseline=Baseline("span", "You did not mention this."),
@@ -83,24 +82,4 @@ def _category(name: str) -> Category:
     return Category(name, READINGS[name].title, (main,), tuple(others), averaged=not name, judge=annotator)
 
 
-_metric = partial(Metric, description="Whether the judge takes the answer for right, for questions of this type.")
-
-LONGMEMEVAL = Benchmark(
-    name="longmemeval",
-    title="LongMemEval",
-    description="LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory (arXiv 2410.10813)",
-    revision=f"xiaowu0162/LongMemEval@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/xiaowu0162/LongMemEval/tree/{COMMIT}",
-    data={f"https://huggingface.co/datasets/{REPO}": Terms("MIT, as the card of the first version says")},
-    categories=tuple(map(_category, READINGS)),
-    metrics=(
-        Metric("judge_score", "Accuracy", "Whether the judge takes the answer for right."),
-        *(_metric(metric, kind.replace("-", " ").capitalize()) for kind, metric in scoring.BY_KIND.items()),
-        Metric(scoring.ABSTENTION, "Abstention", "Whether the model says that the chats do not answer the question."),
-        STRICT,
-        SPREAD,
-    ),
-    axis=None,
-    outputs="helm_longctx.benchmarks.longmemeval.outputs.READER",
-)
+LONGMEMEVAL = read_benchmark(__package__, tuple(map(_category, READINGS)))

@@ -3,8 +3,6 @@
 The templates are in downloaded files, so a prompt's task is recognised by words in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Source: princeton-pli/LongProc at 78e873a, longproc/countdown_evaluator.py. The 
 equations as Python code. This module parses them instead; text that Python could not evaluate is wrong.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_long
 and the sample are from its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

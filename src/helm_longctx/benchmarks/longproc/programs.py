@@ -3,8 +3,6 @@
 Source: princeton-pli/LongProc at 78e873a, longproc/spoc_evaluator.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

@@ -8,8 +8,6 @@ A record has `prediction` and `item`, which is the official data point or the `i
 `ground_truth_durations`. For code they read only `testcases`.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import string

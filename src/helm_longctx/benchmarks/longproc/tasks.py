@@ -1,7 +1,5 @@
 """LongProc's tasks. A level is a number of output tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -9,10 +7,8 @@ from typing import Any
 from helm_longctx.benchmarks.longproc.baselines import ROUTE, answer_always
 from helm_longctx.benchmarks.longproc.data import (
     BUDGETS,
-    COMMIT,
     FOLDER,
     LEVELS,
-    REPOSITORY,
     SAMPLE,
     TASKS,
     problems,
@@ -28,8 +24,9 @@ from helm_longctx.benchmarks.longproc.scoring import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.lengths import Axis, length_label
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.task import Example, Settings, Task
@@ -129,29 +126,4 @@ _CODE = _task(
     check_machine=check_programs,
 )
 
-LONGPROC = Benchmark(
-    name="longproc",
-    title="LongProc",
-    description="Benchmarking Long-Context Language Models on Long Procedural Generation (arXiv 2501.05414)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    data={
-        "https://github.com/princeton-pli/LongProc": Terms("Apache-2.0", "36 MB"),
-    },
-    categories=(Category("", "", _TASKS, variants=(_CODE,)),),
-    metrics=(
-        Metric("f1", "F1", "F1 of the table's rows."),
-        Metric("precision", "Precision", "Share of the output's rows that the expected table has."),
-        Metric("recall", "Recall", "Share of the expected table's rows that the output has."),
-        Metric("accuracy", "Accuracy", "Whether the whole result is right.", success=True),
-        Metric(
-            "partial_accuracy",
-            "Partial accuracy",
-            "Share of the expected procedure that the output follows; the benchmark's README has each task's rule.",
-            range=(-1.0, 1.0),
-        ),
-        Metric("extraction_rate", "Extracted", "Whether the output has a result in the required format.", success=True),
-    ),
-    axis=Axis("output tokens"),
-)
+LONGPROC = read_benchmark(__package__, (Category("", "", _TASKS, variants=(_CODE,)),))

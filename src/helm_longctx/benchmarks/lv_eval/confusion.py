@@ -12,8 +12,6 @@ no value if the row has no confusing fact, or if the facts contain every word of
 tell the two apart then. An answer without words of either, such as a refusal, is not confused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from helm_longctx.benchmarks.lv_eval.scoring import STOP_WORDS_EN, STOP_WORDS_ZH, field_text

@@ -3,8 +3,6 @@
 Source: infinigence/LVEval at 63e7ae9, README.md (Data Format), utils.py (load_jsonl) and prediction.py (get_pred).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -3,17 +3,13 @@
 Source: infinigence/LVEval at 63e7ae9, config.py (templates, budgets, metrics), README.md (sizes, confusing facts).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
-from helm_longctx.tasks.benchmark import Metric
 from helm_longctx.tasks.task import Record, Scorer, Scores
 
-REVISION = "infinigence/LVEval@63e7ae9"
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
 """The official lengths. They count English words or Chinese characters, not tokens."""
 
@@ -96,19 +92,3 @@ DATASETS = (
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
     Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
 )
-
-METRICS = (
-    Metric("f1", "F1", "Token F1 with the first reference."),
-    Metric("f1_gated", "Gated F1", "F1 of words; 0 if the output has too few of the answer's keywords."),
-    Metric("f1_before_gate", "F1 before the gate", "F1 of words, regardless of the keywords."),
-    Metric("keyword_recall", "Keyword recall", "Share of the answer's keywords that the output has."),
-    Metric("rouge_l", "ROUGE-L", "ROUGE-L of Chinese words without stop words."),
-    Metric("rouge_l_all_words", "ROUGE-L, all words", "ROUGE-L of all Chinese words."),
-    Metric(
-        "confused",
-        "Confused",
-        "Whether the answer comes from a confusing fact rather than from the true one.",
-        lower_is_better=True,
-    ),
-)
-"""All metrics of the data sets."""

@@ -3,8 +3,6 @@
 Source: infinigence/LVEval at 63e7ae9, prediction.py and prediction_gpt.py (predictions), evaluation.py (scores).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +11,8 @@ from helm_longctx.benchmarks.lv_eval.data import QuestionNames
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Published
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.shapes import TEXTS, is_number
 
 SCORES = "result.json"

@@ -5,8 +5,6 @@ without a reference scores 0. Where the official code divides by zero (keywords 
 depend on the keywords are absent.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial

@@ -1,16 +1,14 @@
 """LV-Eval's tasks, made from the table of data sets."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.lv_eval.data import load
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, Dataset
 from helm_longctx.data.hub import HubZip
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Terms, read_published
-from helm_longctx.tasks.lengths import Axis, length_label
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Protocol, Task, Variant
 from helm_longctx.tasks.template import Template
@@ -57,27 +55,4 @@ def _task(dataset: Dataset) -> Task:
     )
 
 
-WORDS = Axis("words or characters")
-"""English words or Chinese characters of the context. Prompts are cut to the model's window, not to the length."""
-
-LV_EVAL = Benchmark(
-    name="lv_eval",
-    title="LV-Eval",
-    description="A Balanced Long-Context Benchmark with 5 Length Levels Up to 256K (arXiv 2402.05136)",
-    revision=REVISION,
-    comparability=1,
-    url="https://github.com/infinigence/LVEval/tree/63e7ae9",
-    data={
-        "https://huggingface.co/datasets/Infinigence/LVEval": Terms(
-            "MIT; CC-BY-SA-4.0 for cmrc_mixup and lic_mixup", "116 to 156 MB for each data set"
-        ),
-    },
-    categories=(Category("", "", tuple(map(_task, DATASETS))),),
-    metrics=METRICS,
-    task_argument="dataset",
-    axis=WORDS,
-    published=partial(read_published, __package__),
-    protocols=partial(read_protocols, __package__, partial(read_published, __package__)),
-    overall="Overall",
-    outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
-)
+LV_EVAL = read_benchmark(__package__, (Category("", "", tuple(map(_task, DATASETS))),))

@@ -5,8 +5,6 @@ Source: the hub data set openai/mrcr and its card (bins, how tokens are counted)
 messages are the prompt.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Finds the answers in a conversation that its last turn asks for, and rows of the hub that are wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise

@@ -5,8 +5,6 @@ Source: the card of the hub data set openai/mrcr (`grade`), which princeton-nlp/
 `random_string_to_prepend`.
 """
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 
 from helm_longctx.tasks.task import Record, Scores

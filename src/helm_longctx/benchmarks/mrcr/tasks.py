@@ -3,8 +3,6 @@
 The output budget and the chat form are from princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,10 +11,8 @@ from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, 
 from helm_longctx.benchmarks.mrcr.needles import find_answer
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.errata import read_errata
-from helm_longctx.tasks.lengths import Axis
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Example, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -52,29 +48,7 @@ def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *argument
 _TASKS = tuple(map(_task, NEEDLES))
 _HELMET2_TASKS = tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))
 
-MRCR = Benchmark(
-    name="mrcr",
-    title="MRCR",
-    description="OpenAI's Multi-Round Co-reference Resolution, after Michelangelo (arXiv 2409.12640)",
-    revision="princeton-nlp/HELMET@5dde2de",
-    comparability=1,
-    url="https://huggingface.co/datasets/openai/mrcr",
-    data={
-        "https://huggingface.co/datasets/openai/mrcr": Terms("MIT", "1.4 GB"),
-    },
-    categories=(Category("", "", _TASKS),),
-    metrics=(
-        Metric(
-            "score",
-            "Match ratio",
-            "difflib's ratio of output and answer; 0 if the output does not begin with the random string.",
-        ),
-    ),
-    task_argument="needles",
-    protocols=partial(read_protocols, __package__),
-    axis=Axis("o200k_base tokens of all messages and the answer"),
-    errata=partial(read_errata, __package__),
-)
+MRCR = read_benchmark(__package__, (Category("", "", _TASKS),))
 
 HELMET2 = replace(
     MRCR,

@@ -4,15 +4,13 @@ Source: google-deepmind/eval_hub at 67b7fd2, eval_hub/mrcr_v2/download.sh (addre
 run_evaluation.py (prompt).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice
 
-from helm_longctx.data.bucket import BucketFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
+from helm_longctx.data.web import BucketFile
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.task import Example, Settings, Task

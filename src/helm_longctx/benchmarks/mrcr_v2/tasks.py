@@ -4,20 +4,18 @@ Source: google-deepmind/eval_hub at 67b7fd2, eval_hub/mrcr_v2: run_evaluation.py
 and analysis_utils.py (how the lexical baseline finds the answer).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published, Terms
-from helm_longctx.tasks.lengths import LARGEST, Axis
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -113,29 +111,6 @@ def published_floors() -> tuple[Published, ...]:
     )
 
 
-MRCR_V2 = Benchmark(
-    name="mrcr_v2",
-    title="MRCR v2",
-    description="Google DeepMind's Multi-Round Co-reference Resolution, version 2.1, after arXiv 2409.12640",
-    revision="google-deepmind/eval_hub@67b7fd2",
-    comparability=1,
-    url="https://github.com/google-deepmind/eval_hub/tree/67b7fd2/eval_hub/mrcr_v2",
-    data={
-        "https://console.cloud.google.com/storage/browser/mrcr_v2": Terms(
-            "Apache-2.0 for the repository that names the files; not stated for the files"
-        ),
-    },
-    categories=(Category("", "", _TASKS, variants=_CUMULATIVE),),
-    metrics=(
-        Metric(
-            "score",
-            "Match ratio",
-            "difflib's ratio of output and answer; 0 if the output does not contain the random string.",
-        ),
-    ),
-    task_argument="needles",
-    axis=Axis("tokens of the transcript", longest=LARGEST),
-    published=published_floors,
-    protocols=partial(read_protocols, __package__),
-    floors=tuple(FLOORS),
+MRCR_V2 = read_benchmark(
+    __package__, (Category("", "", _TASKS, variants=_CUMULATIVE),), published=published_floors, floors=tuple(FLOORS)
 )

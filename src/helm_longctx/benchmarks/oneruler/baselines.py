@@ -1,7 +1,5 @@
 """How the baseline models answer OneRuler's questions, whose texts are in downloaded files."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Source: mungg/OneRuler at a3fe6af, OneRuler/synthetic/niah.py and common_words_e
 `languages.csv` has the languages with the name of each book and the SHA-256 of each file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cached_property

@@ -4,8 +4,6 @@ All random numbers of a task come from one seed, in the official order. Source: 
 OneRuler/synthetic/niah.py and common_words_extraction.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from random import Random
@@ -15,6 +13,7 @@ import numpy as np
 
 from helm_longctx.benchmarks.oneruler.data import Material
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.generation import number_words
 from helm_longctx.tasks.template import fill
 
 DEPTHS = [int(depth) for depth in np.round(np.linspace(0, 100, num=40, endpoint=True))]
@@ -159,5 +158,5 @@ def _write_list(
     common, other = drawn[:COMMON], drawn[COMMON:]
     items = common * times[0] + other * times[1]
     Random(seed).shuffle(items)
-    context = " ".join(f"{number}. {word}" for number, word in enumerate(items, 1))
+    context = " ".join(number_words(items))
     return Sample(fill(template, {"context": context, "query": ""}), common)

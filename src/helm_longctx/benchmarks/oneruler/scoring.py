@@ -3,8 +3,6 @@
 Source: mungg/OneRuler at a3fe6af, OneRuler/eval/evaluate.py.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Sequence

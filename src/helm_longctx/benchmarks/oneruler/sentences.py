@@ -3,8 +3,6 @@
 Source: mungg/OneRuler at a3fe6af, OneRuler/synthetic/niah.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import import_module

@@ -3,23 +3,22 @@
 Source: mungg/OneRuler at a3fe6af, config/synthetic.yaml (parameters), config/config_models.sh (lengths).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 
 from helm_longctx.benchmarks.oneruler import generate, scoring
 from helm_longctx.benchmarks.oneruler.baselines import find_numbers, find_words
-from helm_longctx.benchmarks.oneruler.data import COMMIT, LANGUAGES, NOUNS, REPOSITORY, Language, Material
+from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS, Language, Material
 from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
-from helm_longctx.tasks.lengths import STANDARD, Axis
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
@@ -112,25 +111,4 @@ def _category(language: Language) -> Category:
     return Category(language.code, language.title, needles, variants=lists)
 
 
-ONERULER = Benchmark(
-    name="oneruler",
-    title="OneRuler",
-    description="Benchmarking multilingual long-context language models (arXiv 2503.01996)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
-    data={"https://github.com/mungg/OneRuler": Terms("MIT", "47 MB")},
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    categories=tuple(map(_category, LANGUAGES)),
-    metrics=(
-        Metric("accuracy", "Accuracy", "Whether the output has the right numbers or words.", success=True),
-        Metric(
-            "accuracy_in_answer",
-            "Accuracy in <Answer>",
-            "Whether the text between <Answer> and </Answer> has them, or the output if it has no such text.",
-            success=True,
-        ),
-    ),
-    axis=Axis("tokens"),
-    category_argument="language",
-    overall="All languages",
-)
+ONERULER = read_benchmark(__package__, tuple(map(_category, LANGUAGES)))

@@ -1,7 +1,5 @@
 """Answers OOLONG's questions without understanding: counts users and dates, and labels if the text has them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

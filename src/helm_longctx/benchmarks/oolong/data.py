@@ -4,8 +4,6 @@ Source: abertsch72/oolong at adbf1cb, src/eval/eval_script_batched.py, src/eval/
 the hub data sets oolongbench/oolong-synth and oolongbench/oolong-real.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Source: abertsch72/oolong at adbf1cb, src/eval/eval_helpers.py (`synth_process_r
 the official code raises an error, the answer is wrong.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import datetime

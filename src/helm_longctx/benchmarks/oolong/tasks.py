@@ -3,8 +3,6 @@
 Source: abertsch72/oolong at adbf1cb; arXiv 2511.02817, tables 1 and 4.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.oolong import scoring
@@ -13,8 +11,6 @@ from helm_longctx.benchmarks.oolong.data import (
     EPISODE_TOKENS,
     LABELLED_TEXT,
     QUESTIONS,
-    REAL,
-    SYNTH,
     TEXT,
     find_real_rows,
     find_synth_rows,
@@ -24,13 +20,10 @@ from helm_longctx.benchmarks.oolong.data import (
 from helm_longctx.benchmarks.oolong.prompts import INPUT
 from helm_longctx.tasks import shapes
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
-from helm_longctx.tasks.errata import read_errata
-from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
-
-COMMIT = "adbf1cb"
 
 TEST = {
     "agnews": "AGNews",
@@ -110,23 +103,4 @@ _CATEGORIES = (
     _synth_category("labels", "OOLONG-synth with Labels", LABELLED_TEXT),
 )
 
-OOLONG = Benchmark(
-    name="oolong",
-    title="OOLONG",
-    description="Oolong: Evaluating Long Context Reasoning and Aggregation Capabilities (arXiv 2511.02817)",
-    revision=f"abertsch72/oolong@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/abertsch72/oolong/tree/{COMMIT}",
-    data={
-        f"https://huggingface.co/datasets/{SYNTH}": Terms("not named; the repository with the code: MIT", "12 GB"),
-        f"https://huggingface.co/datasets/{REAL}": Terms("not named; the repository with the code: MIT", "20 GB"),
-    },
-    categories=_CATEGORIES,
-    metrics=(
-        Metric("credit", "Credit", "1 for the right answer, 0.75^error for numbers, and the share of a list's items."),
-        Metric("exact", "Exact", "Whether the credit is 1.", success=True),
-    ),
-    axis=Axis("tokens of the text, about"),
-    published=partial(read_published, __package__, _CATEGORIES),
-    errata=partial(read_errata, __package__),
-)
+OOLONG = read_benchmark(__package__, _CATEGORIES)

@@ -4,8 +4,6 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, variable_track
 freq_words_extraction.py, qa.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -20,7 +18,16 @@ import numpy as np
 from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.benchmarks.ruler.haystacks import Documents, Question, few_words, many_words, read_essays
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, interleave, join_texts, write_needles
+from helm_longctx.tasks.generation import (
+    Draw,
+    Script,
+    cut_ends,
+    hide,
+    join_texts,
+    number_words,
+    write_needles,
+    write_query,
+)
 from helm_longctx.tasks.key_words import draw_below, key_words
 
 NOISE = cut_ends(prompts.NOISE)
@@ -84,8 +91,7 @@ def draw_needles(
             hidden = [write([needle]) for needle in reversed(needles)]
             context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
         wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
-        *others, last = (key for key, _ in wanted)
-        query = f"{', '.join(others)}, and {last}" if others else last
+        query = write_query([key for key, _ in wanted])
         kind = value_kind if values * queries > 1 else value_kind[:-1]
         answers = [value for _, values in wanted for value in values]
         return Draw({"type_needle_v": kind, "query": query}, context, answers)
@@ -169,24 +175,15 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
         chosen = rng.sample(words if size <= len(words) else many_words(script.root), size)
-        return _enumerate(shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)), chosen[:10]
+        return number_words(shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)), chosen[:10]
 
     def draw(number: int, size: int) -> Draw:
         context, common = draw_list(40, 10)
         example = script.template.render({"example": "", "context": " ".join(context)}).text("completion")
         context, answers = draw_list(size, 30)
-        return Draw({"example": f"{example} {' '.join(_enumerate(common))}\n"}, context, answers)
+        return Draw({"example": f"{example} {' '.join(number_words(common))}\n"}, context, answers)
 
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
-
-
-def _enumerate(words: list[str]) -> list[str]:
-    return interleave(_labels(len(words)), words)
-
-
-@lru_cache(maxsize=8)
-def _labels(count: int) -> list[str]:
-    return [f"{number}." for number in range(1, count + 1)]
 
 
 def write_coded_texts(script: Script) -> Iterator[Draw]:

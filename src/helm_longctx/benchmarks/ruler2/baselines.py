@@ -1,7 +1,5 @@
 """Answers RULER v2's questions without understanding: copies what has the number, and compares words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

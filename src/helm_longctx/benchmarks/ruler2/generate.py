@@ -3,8 +3,6 @@
 Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/sources: prepare_niah.py, prepare_mmlu.py, prepare_qa.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice

@@ -3,8 +3,6 @@
 Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/sources/prepare_mmlu.py, prepare_qa.py (`read_hotpotqa`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

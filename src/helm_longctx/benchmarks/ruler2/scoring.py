@@ -3,8 +3,6 @@
 Source: NVIDIA-NeMo/Gym at 07d6b0d, resources_servers/ruler2/app.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence

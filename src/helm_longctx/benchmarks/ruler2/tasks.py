@@ -4,8 +4,6 @@ Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/prepare.py (parameters, nu
 at 4809570 (branch rulerv2-ns), README.md (output budget, temperature).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,13 +14,13 @@ from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Script
-from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
 from helm_longctx.tasks.template import Template
 
-COMMIT = "07d6b0d"
 SAMPLES, MAX_TOKENS = 100, 16384
 
 _ALL = partial(scoring.score_match, combine=scoring.match_all)
@@ -149,21 +147,4 @@ _TASKS = (
     _ask("hard", "Hard", prompts.ANSWER, "answer", "span"),
 )
 
-RULER2 = Benchmark(
-    name="ruler2",
-    title="RULER v2",
-    description="RULER v2: from retrieval to questions on what was retrieved, by NVIDIA",
-    revision=f"NVIDIA-NeMo/Gym@{COMMIT}",
-    comparability=1,
-    url=f"https://github.com/NVIDIA-NeMo/Gym/tree/{COMMIT}/benchmarks/ruler2",
-    data={
-        "https://huggingface.co/datasets/cais/mmlu": Terms("MIT"),
-        "https://huggingface.co/datasets/hotpotqa/hotpot_qa": Terms("CC-BY-SA-4.0"),
-    },
-    categories=(Category("", "", _TASKS),),
-    metrics=(
-        Metric("match", "Match", "Mean over the answers: 1 if the output has it, else 1 minus the word error rate."),
-        Metric("accuracy", "Accuracy", "Whether the output gives the letter of the right option.", success=True),
-    ),
-    axis=Axis("tokens of the prompt", longest=LARGEST),
-)
+RULER2 = read_benchmark(__package__, (Category("", "", _TASKS),))

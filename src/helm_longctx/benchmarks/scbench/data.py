@@ -4,8 +4,6 @@ Source: microsoft/MInference at fb56c91, scbench/eval_utils.py (`create_multitur
 `get_ground_truth`) and run_scbench.py; the hub data set microsoft/SCBench.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Source: microsoft/MInference at fb56c91, scbench/compute_scores.py. A record has
 to, the official `answer`, and the `turn` of a conversation.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Source: microsoft/MInference at fb56c91, scbench/, and the rows of the hub data set microsoft/SCBench.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,7 +11,8 @@ from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark import Category, Metric
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -79,29 +78,13 @@ def _task(name: str, apart: bool) -> Task:
 
 _MULTI_TURN, _MULTI_REQUEST = (tuple(_task(name, apart) for name in _ROWS) for apart in (False, True))
 
-SCBENCH = Benchmark(
-    name="scbench",
-    title="SCBench",
-    description="A KV Cache-Centric Analysis of Long-Context Methods (arXiv 2412.10319)",
-    revision="microsoft/MInference@fb56c91",
-    comparability=1,
-    url="https://github.com/microsoft/MInference/tree/fb56c91/scbench",
-    data={
-        "https://huggingface.co/datasets/microsoft/SCBench": Terms("MIT", "0.9 GB"),
-    },
-    categories=(
+SCBENCH = read_benchmark(
+    __package__,
+    (
         Category("multi_turn", "Multi-turn", _MULTI_TURN),
         Category("multi_request", "Multi-request", _MULTI_REQUEST),
     ),
-    metrics=(
-        Metric("accuracy", "Accuracy", "Whether the output gives the answer, by the task's own rule.", success=True),
-        Metric(
-            "string_match_all", "Variables", "Share of the variables that the output contains, rounded to two decimals."
-        ),
-        Metric("pass@1", "Pass@1", "Whether the output repeats the right function, measured by BLEU.", success=True),
-        Metric("f1", "F1", "F1 of the output's characters with the best answer."),
-        Metric("rougeLsum", "ROUGE-Lsum", "ROUGE-Lsum F1 with the answer."),
-        *(Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.") for name in BY_TURN),
-    ),
-    axis=None,
+    metrics=[
+        Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.") for name in BY_TURN
+    ],
 )

@@ -20,8 +20,7 @@ from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import allowed_arguments, check_length, split_entry
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
-from helm_longctx.tasks.protocols import find_protocol
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
 
 _MODEL = ("model", "model_deployment")
 

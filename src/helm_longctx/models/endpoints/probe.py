@@ -103,7 +103,8 @@ def probe(
 
     Raises:
         KeyRefusedError: the server refuses the key, or needs one.
-        InputError: the server cannot be reached, does not have the model, or answers no such style.
+        InputError: the server cannot be reached, does not have the model, answers no such style, or chats without a
+            word.
     """
     provider = _check(api, kind)
     access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf, "key": key}
@@ -117,14 +118,9 @@ def probe(
     answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
-    if silent := [route for route in answered if results[route].is_silent]:
-        # It is no error, because a model that only continues texts can have nothing to add.
-        hwarn(
-            f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
-            f" ({' and '.join(silent)}); if it does so in a run, scores are 0: check its model and its chat template"
-        )
     _check_listed(endpoint, models)
     routes = _select_routes(kind, answered, results)
+    _check_words(endpoint, routes, results)
     refused = dict.fromkeys(change for route in routes for change in replies[route][1])
     return replace(endpoint, routes=routes, refused=tuple(refused))
 
@@ -208,11 +204,29 @@ def _check_listed(endpoint: Endpoint, models: list[ListedModel]) -> None:
         )
 
 
+def _check_words(endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping[Route, Availability]) -> None:
+    """Refuse a model that has no word in a chat where it is asked for one, because all scores would be 0.
+
+    A model that only continues texts can have nothing to add to a request, so an empty completion is only a warning.
+    """
+    silent = [route for route in routes if results[route].is_silent]
+    said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
+    if "chat" in silent:
+        other = "completions" in results and results["completions"].exists
+        instead = ", or use the model for completions alone (type: completions)" if other else ""
+        raise InputError(f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}")
+    if silent:
+        hwarn(f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights")
+
+
 def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
     """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
     client, name = make_client(replace(endpoint, routes=(route,))), f"endpoint/{endpoint.model}"
-    # The answer does not reach the stop sequence, but some models refuse the parameter.
-    found = ask_model(client, replace(tiny_request(name, name), temperature=0.0, stop_sequences=["\n\n\n"]))
+    tiny = replace(tiny_request(name, name), temperature=0.0)
+    # Some models refuse the parameter of stop sequences.
+    found = ask_model(client, replace(tiny, stop_sequences=["\n\n\n"]))
+    if found.is_silent:  # perhaps because the answer starts with empty lines
+        found = ask_model(client, tiny)
     return found, [str(change) for change in client.parameters.changes]
 
 

@@ -44,22 +44,23 @@ class Conditions(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The scores of a benchmark, or of the user's questions in one folder, with context or without.
+    """The scores of a benchmark, or of one set of the user's questions, with context or without.
 
     Args:
         title: the first part of the titles of its groups.
-        folder: the folder of the user's own files; empty if there are none.
+        board: the board of the scores; None if there are none yet.
         columns: the conditions of its scores, by length, the official judge before others.
     """
 
     benchmark: Benchmark
     title: str
-    folder: str
+    board: Board | None
     columns: tuple[Conditions, ...]
 
     def name(self, part: str, at: Conditions) -> str:
         """Return the group of a category, a task or, for an empty `part`, the benchmark."""
-        return group_name(self.benchmark, part, label(at.length), at.closed, at.judge, self.folder)
+        folder = self.board.folder_at(at.length) if self.board else ""
+        return group_name(self.benchmark, part, label(at.length), at.closed, at.judge, folder)
 
 
 def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
@@ -69,7 +70,7 @@ def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
         lengths: list[int | None] = [*benchmark.lengths] if benchmark.axis else [None]
         for closed in (False, True):
             columns = [Conditions(length, closed) for length in lengths]
-            sections.append(_make_section(benchmark, benchmark.title, "", columns))
+            sections.append(_make_section(benchmark, benchmark.title, None, columns))
     return sections
 
 
@@ -83,7 +84,7 @@ def board_sections(boards: Sequence[Board]) -> list[Section]:
         every = {Conditions(*each) for each in judges | official}
         for closed in sorted({each.closed for each in every}):
             columns = {each for each in every if each.closed == closed}
-            sections.append(_make_section(board.benchmark, board.title, board.folder, columns))
+            sections.append(_make_section(board.benchmark, board.title, board, columns))
     return sections
 
 
@@ -107,9 +108,9 @@ def _group_names(board: Board) -> Iterator[str]:
                 yield group_name(board.benchmark, part, label(each.length))
 
 
-def _make_section(benchmark: Benchmark, title: str, folder: str, columns: Collection[Conditions]) -> Section:
+def _make_section(benchmark: Benchmark, title: str, board: Board | None, columns: Collection[Conditions]) -> Section:
     title += " closed book" if any(each.closed for each in columns) else ""
-    return Section(benchmark, title, folder, tuple(sorted(columns, key=lambda each: (each.length or 0, each.judge))))
+    return Section(benchmark, title, board, tuple(sorted(columns, key=lambda each: (each.length or 0, each.judge))))
 
 
 def make_schema(
@@ -327,7 +328,8 @@ def _finish(group: Group, category: str) -> Group:
 def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
     benchmark = section.benchmark
     # With a single category, the overall score is that category's.
-    if benchmark.overall and len(benchmark.categories) > 1 and not (at.closed or at.judge or section.folder):
+    has_folder = section.board is not None and bool(section.board.folder)
+    if benchmark.overall and len(benchmark.categories) > 1 and not (at.closed or at.judge or has_folder):
         about = f"Mean of all categories, for models with complete categories{_about(at)}."
         yield _leaf(section, OVERALL, benchmark.overall, at, about) | {"metric_groups": ["score"]}
 

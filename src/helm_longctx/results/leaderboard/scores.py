@@ -64,7 +64,10 @@ class SuiteScores:
     def first(self) -> str | None:
         """The group of the leaderboard's first table: of the user's benchmark, at its main length."""
         board = next((board for board in self.boards if board.scores), None)
-        return group_name(board.benchmark, "", label(board.main_length), folder=board.folder) if board else None
+        if board is None:
+            return None
+        length = board.main_length
+        return group_name(board.benchmark, "", label(length), folder=board.folder_at(length))
 
     def find(self, runs: Iterable[Run]) -> list[Result]:
         """Return the results of runs; results of another package's scenario have an empty benchmark."""

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import helm_longctx.helm.objects  # noqa: F401
+import helm_longctx.helm.codec  # noqa: F401
 
 # The module above must be imported before HELM's.
 # isort: split

@@ -25,7 +25,7 @@ SIGNIFICANCE = 0.05
 _EQUAL = 1e-9
 """Scores that differ by less are equal."""
 
-_PSEUDO = 2
+PSEUDO = 2
 """Number of clusters that are added to the variance of the test."""
 
 _PRIOR = 0.1
@@ -129,7 +129,7 @@ def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]
 def compare_intervals(one: Interval, other: Interval) -> Comparison:
     """Compare two independent means of which only the intervals are known, such as published scores.
 
-    The distances to the ends are combined as in `mean_of_means` (Zou and Donner 2008); only the half of each interval
+    The distances to the ends are combined like standard errors (Zou and Donner 2008); only the half of each interval
     on the side of the other mean counts. Half a right answer of each model is added (Yates 1934), because shares of
     right answers have steps, and without it more than 5 % of equally good models would differ. The p-value belongs to a
     normal distribution with this interval. If the models answered the same questions, the interval is rather too wide.
@@ -251,7 +251,7 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     safe = np.where(differ, squares, 1.0)
     weight = np.where(differ, safe**2 / np.where(differ, fourth, 1.0), 0.0)
     typical = np.where(differ, weight * fourth / safe, 0.0) + _PRIOR * spread / counts.sum(axis=1)
-    return np.asarray(squares + _PSEUDO * typical / (weight + _PRIOR))
+    return np.asarray(squares + PSEUDO * typical / (weight + _PRIOR))
 
 
 def two_sided(z: float) -> float:

@@ -22,7 +22,10 @@ Clusters = Mapping[str, float]
 FEW = 10
 """Wilson's interval of fewer independent right and wrong answers contains the true mean too rarely."""
 
-_PRIOR_RATIO, _PRIOR_DEFF = 1.0, 0.8
+_ROUNDING = 1e-9
+"""Numbers of answers that differ by less are equal."""
+
+_PRIOR_RATIO, PRIOR_DEFF = 1.0, 0.8
 """Number of observations by which the estimates of variance and of the design effect are shrunk to their largest value.
 With these values the intervals of skewed scores and of few clusters contain the true mean often enough, as
 `bench/intervals.py` simulates."""
@@ -94,24 +97,85 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
     return _clustered_error(scores, group_codes(groups, len(scores))) if scores.size else math.nan
 
 
-def mean_of_means(intervals: Sequence[Interval], clusters: Sequence[Clusters] = ()) -> Interval:
-    """Return the unweighted mean of means, such as the means of tasks.
+def mean_of_means(
+    intervals: Sequence[Interval], clusters: Sequence[Clusters] = (), weights: Sequence[float] = ()
+) -> Interval:
+    """Return the weighted mean of means, such as the means of tasks.
 
-    The distances from the means to the ends are combined like standard errors, separately for each side (the method of
-    variance estimates recovery, Zou and Donner 2008), so that skewed intervals give a skewed one. Means that share
+    Means in 0…1 have the exact interval of Clopper and Pearson (1934) with an effective sample size (Korn and Graubard
+    1998): the number of right and wrong answers whose share varies as much as the mean. Other means combine the
+    distances to the ends like standard errors, separately for each side (Zou and Donner 2008). Means that share
     clusters, such as tasks about the same books, are not independent. Their part of the variance is multiplied by the
     ratio of the variance with shared clusters to that for independent means.
 
     Args:
         clusters: the `cluster_errors` of each mean, in the order of the intervals; empty if all means are independent.
+        weights: the weight of each mean, with the sum 1; empty for equal ones.
+
+    Returns:
+        The mean. A single mean is returned as it is. If one answer at most is wrong, the interval contains 1, and if
+        one at most is right, it contains 0.
     """
-    if not intervals:
-        return Interval(math.nan, math.nan, math.nan, 0)
+    if len(intervals) < 2:
+        return intervals[0] if intervals else Interval(math.nan, math.nan, math.nan, 0)
     rows = np.array([(each.mean, each.low, each.high) for each in intervals])
-    mean = float(rows[:, 0].mean())
-    factors = _shared_factors(clusters, [each.high - each.low for each in intervals])
-    below, above = (math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) / len(rows) for end in (1, 2))
-    return Interval(mean, mean - below, mean + above, sum(each.n for each in intervals))
+    shares = np.array(weights or [1 / len(intervals)] * len(intervals))
+    mean, n = float(shares @ rows[:, 0]), sum(each.n for each in intervals)
+    factors = shares**2 * _shared_factors(clusters, [each.high - each.low for each in intervals])
+    if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
+        below, above = (math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2))
+        return Interval(mean, mean - below, mean + above, n)
+    size = _size_of_means(rows[:, 0], np.array([inverse_size(each) for each in intervals]), shares, factors)
+    low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
+    wrong = [(each.n * (1 - each.mean), each.high == 1) for each in intervals]
+    right = [(each.n * each.mean, each.low == 0) for each in intervals]
+    return Interval(mean, 0.0 if _is_one(right) else min(low, mean), 1.0 if _is_one(wrong) else max(high, mean), n)
+
+
+def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
+    """Whether means have at most one answer of a kind.
+
+    The true share of such answers can be so small that its interval must begin at 0.
+
+    Args:
+        answers: the number of these answers in each mean, and whether its own interval begins at 0. In a mean of means
+            the number is not known, because the answers have different weights.
+    """
+    found = [(number, is_open) for number, is_open in answers if number > _ROUNDING]
+    return len(found) < 2 and all(number <= 1 + _ROUNDING or is_open for number, is_open in found)
+
+
+def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Floats) -> float:
+    """Return the number of right and wrong answers whose share varies as much as a mean of means; infinite for none.
+
+    As in `_effective_size`, the ratio of the variance to that of right and wrong answers with this mean is estimated.
+    The fewer answers differ, the more it is shrunk to its largest value, which it has if all wrong answers are in the
+    mean with the largest part of the variance. Otherwise small tasks that happen to have no wrong answer would make the
+    interval too narrow.
+
+    Args:
+        means, inverses, shares: each mean with its `inverse_size` and its weight.
+        factors: the squares of the weights, and larger for means that share clusters.
+    """
+    mean, parts = float(shares @ means), factors * inverses
+    if not parts.sum():
+        return math.inf
+    # The variance of a sample is too small by its share in the number of values.
+    variances = np.minimum(means * (1 - means) * (1 + inverses), 0.25)
+    whole, typical = mean * (1 - mean), float(shares @ variances)
+    largest = min(float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf)
+    # The number of observations behind the estimate, as in `_informative`, if all means had the same variance.
+    weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
+    ratio = _shrink(float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_RATIO)
+    return 1 / (ratio * float(parts.sum()))
+
+
+def inverse_size(interval: Interval) -> float:
+    """Return 1 / n, where n right and wrong answers have a Wilson interval of this width."""
+    square = min(interval.high - interval.low, 0.999) ** 2
+    linear = 4 * interval.mean * (1 - interval.mean) - 2 * square
+    root = math.sqrt(linear**2 + 4 * (1 - square) * square)
+    return (root - linear) / (2 * (1 - square)) / normal_quantile() ** 2
 
 
 def error_of_means(errors: Sequence[float], clusters: Sequence[Clusters] = ()) -> float:
@@ -183,13 +247,13 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
 
 
-def _clopper_pearson(right: int, n: int) -> tuple[float, float]:
-    """Return the ends of the exact interval of a proportion (Clopper and Pearson 1934)."""
+def _clopper_pearson(right: float, n: float) -> tuple[float, float]:
+    """Return the ends of the exact interval of a share (Clopper and Pearson 1934); the numbers need not be whole."""
     from scipy.special import betaincinv
 
-    below = (1 - LEVEL) / 2
-    low = betaincinv(right, n - right + 1, below) if right else 0.0
-    high = betaincinv(right + 1, n - right, 1 - below) if right < n else 1.0
+    below, wrong = (1 - LEVEL) / 2, n - right
+    low = betaincinv(right, wrong + 1, below) if right > _ROUNDING else 0.0
+    high = betaincinv(right + 1, wrong, 1 - below) if wrong > _ROUNDING else 1.0
     return float(low), float(high)
 
 
@@ -230,7 +294,7 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
     between = float((sums**2).sum()) * clusters / max(clusters - 1, 1)
     # The design effect of clusters in which all scores are equal: the mean size of the cluster of a score.
     largest = float((sizes**2).sum()) / len(errors)
-    return _shrink(between, squares, largest, _informative(sums), _PRIOR_DEFF)
+    return _shrink(between, squares, largest, _informative(sums), PRIOR_DEFF)
 
 
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
@@ -255,7 +319,7 @@ def _shared_ratio(errors: Floats, widths: Sequence[float]) -> float:
     sums = errors.sum(axis=0)
     # If all clusters have the same error in each sample, the widths are added instead of their squares.
     largest = sum(widths) ** 2 / float(np.square(widths).sum())
-    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), _PRIOR_DEFF)
+    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), PRIOR_DEFF)
     # A ratio below 1 is mostly chance.
     return max(ratio, 1.0)
 

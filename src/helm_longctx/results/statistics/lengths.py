@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from helm_longctx.results.statistics.intervals import LEVEL, Interval
+from helm_longctx.results.statistics.intervals import LEVEL, Interval, mean_of_means
 
 NOLIMA_SHARE = 0.85
 """Share of the score at the shortest length below which a length is not effective, after NoLiMa (arXiv 2502.05167)."""
@@ -104,7 +104,7 @@ def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
     """Return the area under the curve of scores over lengths, by the trapezoidal rule, divided by its width.
 
     The axis is linear in tokens, so long lengths count most. Source: the tables of contextarena.ai, whose bins give its
-    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. Ends are combined as in
+    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. The interval is that of
     `mean_of_means`, with the weights of the scores.
 
     Args:
@@ -114,17 +114,14 @@ def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
     steps = np.diff(lengths)
     # Each step belongs half to the score at its start and half to that at its end.
     weights = (np.append(steps, 0) + np.insert(steps, 0, 0)) / (2 * steps.sum())
-    rows = np.array([(each.mean, each.low, each.high) for each in (intervals[int(length)] for length in lengths)])
-    mean = float(weights @ rows[:, 0])
-    below, above = (math.sqrt(float(weights**2 @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2))
-    return Interval(mean, mean - below, mean + above, sum(each.n for each in intervals.values()))
+    return mean_of_means([intervals[int(length)] for length in lengths], weights=weights.tolist())
 
 
 def drop(intervals: Mapping[int, Interval]) -> Interval:
     """Return the score at the shortest length minus that at the longest.
 
-    Each end combines the distances to the ends of both, as in `mean_of_means` (Zou and Donner 2008). This assumes
-    independent scores. If the same questions are asked at both lengths, the interval is rather too wide.
+    Each end combines the distances to the ends of both (Zou and Donner 2008). This assumes independent scores. If the
+    same questions are asked at both lengths, the interval is rather too wide.
     """
     first, last = intervals[min(intervals)], intervals[max(intervals)]
     mean = first.mean - last.mean

@@ -1,19 +1,29 @@
 """Finds which difference of two models a planned sample can detect, and which sample a wanted difference needs.
 
-A difference is detected if a two-sided test at 5 % finds it in 80 % of cases.
+A difference is detected if the comparison at 5 % finds it in 80 % of cases. The power is that of the comparisons that
+decide: `compare_parts` for the same questions, and `compare_intervals` for different ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.results.statistics.comparison import PSEUDO
+from helm_longctx.results.statistics.intervals import (
+    PRIOR_DEFF,
+    Interval,
+    inverse_size,
+    mean_of_means,
+    normal_quantile,
+    t_quantile,
+    wilson,
+)
 from helm_longctx.results.statistics.reliability import variance_components
 
 POWER = 0.8
@@ -22,24 +32,36 @@ POWER = 0.8
 LARGEST_VARIANCE = 0.25
 """Variance of scores in 0…1 of which half are 0 and half are 1."""
 
+_FEWEST_CLUSTERS = 4
+"""With fewer clusters no power can be promised, because the intervals are too uncertain."""
+
+_EXACT = 1e12
+"""Number of questions of which a mean is exact."""
+
+_STEPS = 0.02
+"""What is added to the power, because the power jumps with the number of answers."""
+
 MOST_QUESTIONS = 10_000_000
 """Largest number of questions that is proposed."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How much the difference of two models varies over questions.
+    """How much the scores of models vary over questions.
 
     Args:
-        deviation: standard deviation of the difference on one question; for models with different questions, the root
-            of the sum of both variances.
-        correlation: correlation of the differences in one cluster, 0 to 1.
+        variance: of the difference of two models with the same questions, or of the scores of one of two models with
+            different questions.
+        correlation: correlation of these values in one cluster, 0 to 1.
         is_paired: whether both models answer the same questions.
+        kurtosis: the mean fourth power of the differences, divided by the square of their mean square; None if they are
+            differences of right and wrong answers, or if there are none.
     """
 
-    deviation: float
+    variance: float
     correlation: float
     is_paired: bool
+    kurtosis: float | None = None
 
 
 def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Spread:
@@ -49,54 +71,76 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
         a, b: shape (n,), n at least 2: the scores of both models, in the same order.
         groups: the group of each question.
     """
-    found = variance_components(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), groups)
-    return Spread(math.sqrt(found.between + found.within), found.share_between, is_paired=True)
+    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    found, squares = variance_components(differences, groups), differences**2
+    kurtosis = float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
+    return Spread(found.between + found.within, found.share_between, True, kurtosis)
 
 
-def unpaired_spread(variance: float, correlation: float) -> Spread:
-    """Return the spread for two models with different questions.
-
-    Args:
-        variance: variance of a model's scores.
-        correlation: correlation of the scores in one cluster; 1 if it is not known, which counts a cluster as one
-            question.
-    """
-    return Spread(math.sqrt(2 * variance), correlation, is_paired=False)
-
-
-def error_of_difference(spread: Spread, questions: int, clusters: int) -> float:
-    """Return the standard error of the difference of two means.
+@dataclass(frozen=True)
+class Sample:
+    """The questions of a task that each of two models answers.
 
     Args:
-        questions, clusters: numbers of questions of each model, and of the clusters in which they are.
+        questions: their number.
+        clusters: the number of clusters of equal size that would tell as much: (Σm)² / Σm² for clusters of the sizes m.
     """
-    design = 1 + (questions / clusters - 1) * spread.correlation
-    return spread.deviation * math.sqrt(design / questions)
+
+    spread: Spread
+    questions: float
+    clusters: float
+
+    @property
+    def inverse_size(self) -> float:
+        """The variance of a mean over the sample, of values with the variance 1."""
+        return (1 + (self.questions / self.clusters - 1) * self.spread.correlation) / self.questions
+
+    def kurtosis(self, of_values: float) -> float:
+        """Return the kurtosis of the sums of the clusters, 3 for many independent values in each of them.
+
+        Args:
+            of_values: the kurtosis of the values.
+        """
+        return 3 + (of_values - 3) * self.inverse_size * self.clusters
 
 
-def detectable_difference(spread: Spread, questions: int, clusters: int, power: float = POWER) -> float:
-    """Return the smallest difference of two means that a sample detects; infinite for a single cluster.
+def detectable_difference(samples: Sequence[Sample], power: float = POWER) -> float:
+    """Return the smallest difference of two models' unweighted means over tasks that is detected; infinite for none.
 
     Args:
-        questions, clusters: numbers as in `error_of_difference`.
-        power: probability with which the difference is to be found, above 0.025 and below 1.
+        samples: the sample of each task, at least one; all paired or all not.
+        power: probability with which the difference is to be found, at least 0.5 and below 0.98.
     """
-    if clusters < 2:
+    if not all(map(_is_certain, samples)):
         return math.inf
-    return _noncentrality(_freedom(spread, clusters), power) * error_of_difference(spread, questions, clusters)
+    return _search(lambda difference: _smallest(samples, difference, _quantile(power)))
 
 
-def _freedom(spread: Spread, clusters: int) -> int:
-    return (clusters - 1) * (1 if spread.is_paired else 2)
+def _search(smallest: Callable[[float], float]) -> float:
+    """Return the smallest difference that is at least what is needed if it is as large; infinite if none up to 1 is."""
+    low, high = 0.0, 1.0
+    if smallest(high) > high:
+        return math.inf
+    while high - low > 1e-5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if smallest(middle) <= middle else (middle, high)
+    return high
 
 
-def detectable_mean_difference(errors: Sequence[float]) -> float:
-    """Return the smallest difference of the unweighted means of independent tasks that a sample detects.
+def detectable_from(own: Interval, published: Interval) -> float:
+    """Return the smallest difference from a published mean that `compare_intervals` finds in 80 % of cases.
+
+    It is infinite if no mean in 0…1 is so far away.
 
     Args:
-        errors: the standard error of the difference in each task; see `error_of_difference`.
+        own: a mean with an interval of the width that the wanted one has.
+        published: the mean; without ends it is exact.
     """
-    return _noncentrality(math.inf, POWER) * math.hypot(*errors) / len(errors)
+    mean = max(published.mean, 1 - published.mean)
+    sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
+    worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
+    found = _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
+    return found if found <= mean else math.inf
 
 
 def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
@@ -104,7 +148,7 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
 
     Args:
         difference: the wanted difference, above 0.
-        cluster_size: mean number of questions in a cluster, at least 1.
+        cluster_size: mean number of questions in the cluster of a question, at least 1.
         power: probability as for `detectable_difference`.
 
     Returns:
@@ -112,7 +156,8 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
     """
 
     def is_enough(questions: int) -> bool:
-        return detectable_difference(spread, questions, int(questions / cluster_size), power) <= difference
+        sample = Sample(spread, questions, questions / cluster_size)
+        return _is_certain(sample) and _smallest([sample], difference, _quantile(power)) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -123,14 +168,88 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
     return min(high, MOST_QUESTIONS)
 
 
-@lru_cache(maxsize=4096)
-def _noncentrality(freedom: float, power: float) -> float:
-    """Return the ratio of the difference to its standard error at which a t test has the power."""
-    from scipy.optimize import brentq
-    from scipy.stats import nct, norm, t
+def _is_certain(sample: Sample) -> bool:
+    """Whether there are enough clusters for a promise, or all questions are independent."""
+    return sample.clusters >= _FEWEST_CLUSTERS or sample.clusters == sample.questions
 
-    if freedom > 10_000:
-        return float(norm.ppf(1 - SIGNIFICANCE / 2) + norm.ppf(power))
-    critical = t.ppf(1 - SIGNIFICANCE / 2, freedom)
-    # The test's other side is too improbable to count.
-    return float(brentq(lambda ratio: nct.sf(critical, freedom, ratio) - power, 0.001, 8 * critical))
+
+def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+    if samples[0].spread.is_paired:
+        return _smallest_paired(samples, difference, quantile)
+    return _smallest_unpaired(samples, samples, difference, quantile)
+
+
+def _smallest_paired(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+    """Return what the difference must be at least if it is as large as given: see `comparison._sign_flips`."""
+    count = len(samples)
+    # Models that never differed can differ on the next question.
+    variances = [each.spread.variance or 1 / each.questions for each in samples]
+    errors = np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)]) / count**2
+    # The test does not subtract the mean from the clusters' sums.
+    squares = errors + difference**2 / (np.array([each.clusters for each in samples]) * count**2)
+    kurtoses = [each.kurtosis(each.spread.kurtosis or 1 / v) for v, each in zip(variances, samples, strict=True)]
+    typical = sum(k * square**2 / each.clusters for k, square, each in zip(kurtoses, squares, samples, strict=True))
+    limit = normal_quantile() * math.sqrt(float(squares.sum()) + PSEUDO * typical / float(squares.sum()))
+    return limit + quantile * math.sqrt(float(errors.sum()))
+
+
+def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float, quantile: float) -> float:
+    """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
+
+    Args:
+        better, worse: the samples of both models in the same tasks. The better one has the variance of the spreads, and
+            the variance of the worse one is rather larger.
+    """
+    means = [0.5 + math.sqrt(max(LARGEST_VARIANCE - each.spread.variance, 0.0)) for each in better]
+    lower = [max(mean - difference, 0.5) for mean in means]
+    ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
+    step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
+    return step + math.hypot(*(half for half, _ in ends)) + quantile * math.sqrt(sum(error for _, error in ends))
+
+
+def _expected_end(samples: Sequence[Sample], means: Sequence[float], end: int) -> tuple[float, float]:
+    """Return what `mean_of_means` finds on average: the distance from the mean to an end of its interval.
+
+    Args:
+        means: the mean of each task.
+        end: 0 for the low end, 1 for the high one.
+
+    Returns:
+        The distance, and the variance of the mean and the distance together.
+    """
+    variances = [mean * (1 - mean) for mean in means]
+    found = [_expected_inverse(each, variance) for each, variance in zip(samples, variances, strict=True)]
+    intervals = [
+        Interval(mean, *wilson(mean, 1 / inverse, normal_quantile()), round(each.questions))
+        for each, mean, (inverse, _) in zip(samples, means, found, strict=True)
+    ]
+    whole, count = mean_of_means(intervals), len(samples)
+    own = sum(each.inverse_size * variance for each, variance in zip(samples, variances, strict=True))
+    # The widths of the tasks' intervals vary, too.
+    noise = sum(inverse * relative * v for (inverse, relative), v in zip(found, variances, strict=True))
+    distance = (whole.mean - whole.low, whole.high - whole.mean)[end]
+    return distance, (own + noise * normal_quantile() ** 2) / count**2
+
+
+def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
+    """Return what `mean_interval` finds on average for right and wrong answers with a variance.
+
+    Returns:
+        1 / n of the n independent answers that have an interval of this width, and the squared relative error of the
+        width.
+    """
+    largest = sample.questions / sample.clusters
+    if largest == 1:
+        return 1 / sample.questions, 0.0
+    kurtosis = sample.kurtosis((1 - 3 * variance) / max(variance, 1 / sample.questions))
+    weight = sample.clusters / kurtosis
+    shrunk = (weight * sample.inverse_size + PRIOR_DEFF / sample.clusters) / (weight + PRIOR_DEFF)
+    factor = (t_quantile(sample.clusters - 1) / normal_quantile()) ** 2
+    return shrunk * factor, (kurtosis - 1) / (4 * sample.clusters)
+
+
+@lru_cache(maxsize=16)
+def _quantile(power: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(power + _STEPS))

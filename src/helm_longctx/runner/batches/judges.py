@@ -21,7 +21,7 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.objects import from_json
+from helm_longctx.helm.codec import from_json
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import judge_client

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.helm.objects import from_json
+from helm_longctx.helm.codec import from_json
 
 # The module above must be imported before HELM's.
 # isort: split

@@ -1,12 +1,10 @@
 """Cite: answers with citations of documents."""
 
-from __future__ import annotations
-
 from helm_longctx.benchmarks.helmet import citations, prompts, records
 from helm_longctx.benchmarks.helmet.categories.common import make_task, sizes
 from helm_longctx.benchmarks.helmet.data import alce
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
-from helm_longctx.data.sentence_model import SENTENCE_MODEL
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.judge_scores import TRUE_NLI

@@ -5,8 +5,6 @@ scripts/generate_configs.py (4k to 128k). Beyond 128k the sizes grow in proporti
 no published numbers for those lengths.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet.release import release_file

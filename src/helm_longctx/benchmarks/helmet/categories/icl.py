@@ -1,7 +1,5 @@
 """ICL: classification with many demonstrations."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import prompts, scoring

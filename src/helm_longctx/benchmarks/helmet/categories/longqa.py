@@ -1,7 +1,5 @@
 """LongQA: questions about books and scripts."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, prompts, scoring, verdicts
@@ -10,7 +8,7 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.release import repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.tasks.baseline import AnswerKind, Baseline

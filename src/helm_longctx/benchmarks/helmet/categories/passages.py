@@ -1,7 +1,5 @@
 """RAG: questions about passages. Re-rank: passages that are ranked by their relevance to a query."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, prompts, records, scoring

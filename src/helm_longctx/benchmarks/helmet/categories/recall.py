@@ -1,12 +1,10 @@
 """Recall: values in a JSON object, and tasks of RULER, which are also the categories RULER and NIAH."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import prompts, scoring
 from helm_longctx.benchmarks.helmet.categories.common import MOST_GENERATED, make_task, official_file, sizes
-from helm_longctx.benchmarks.helmet.data import generate, needles, ruler
+from helm_longctx.benchmarks.helmet.data import generate, ruler
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
@@ -79,18 +77,21 @@ def _ruler(
     )
 
 
-NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", needles.niah_prose, 50)
-MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", needles.niah_words, 50)
-MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", needles.niah_uuids, 100)
-MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", needles.niah_values, 50, _NEEDLES)
+_prose = partial(partial, ruler.hide_needles, haystack="prose")
+_needles = partial(partial, ruler.hide_needles, haystack="needles")
+
+NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
+MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", _needles(), 50)
+MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", _needles(kind="uuids"), 100)
+MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", _prose(values=4), 50, _NEEDLES)
 RULER = (
-    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", needles.niah_noise, 50),
+    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", _needles(haystack="noise"), 50),
     NIAH,
-    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", needles.niah_prose_uuid, 50),
-    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", needles.niah_multikey_prose, 50),
+    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", _prose(kind="uuids"), 50),
+    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", _prose(keys=4), 50),
     MK_2,
     MK_3,
-    _ruler("niah_mq", "RULER MQ", "niah_multiquery", needles.niah_multiquery, 100, _NEEDLES),
+    _ruler("niah_mq", "RULER MQ", "niah_multiquery", _prose(keys=4, queries=4), 100, _NEEDLES),
     MV,
     _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, False),
     _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, False),

@@ -1,7 +1,5 @@
 """Summ: summaries of books and of legal documents."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import prompts, records, scoring, verdicts
@@ -10,7 +8,7 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
-from helm_longctx.data.fetch import Source
+from helm_longctx.data.download import Source
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category

@@ -3,8 +3,6 @@
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_alce.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ Texts are cut by HELMET's length tokenizer, whichever model is asked, so that ev
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_narrativeqa, load_infbench, load_multi_lexsum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path

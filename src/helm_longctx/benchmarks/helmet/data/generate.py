@@ -1,7 +1,5 @@
 """Generates rows that fit a length, and the rows of json_kv. RULER's generators are in `needles` and `ruler`."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 One tokenizer for all models means that every model gets the same text at a length.
 """
 
-from __future__ import annotations
-
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.data.hub import HubFile
 from helm_longctx.data.root import DataRoot

@@ -3,8 +3,6 @@
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_qa and load_msmarco_rerank.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -3,8 +3,6 @@
 Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial

@@ -1,24 +1,25 @@
-"""Generates rows of RULER's tasks without needles, at any length.
+"""Generates rows of RULER's tasks at any length.
 
-The format is the same as in HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our
-own. A row has the official columns, and `depth` if its evidence stands at one place. Word lists and chains are spread
-over the text, so they have none.
+The format is the same as in HELMET's files, which were made with the scripts of hsiehjackson/RULER. The texts are our
+own (`texts.yaml`). A row has the official columns, and `depth` if its evidence stands at one place. Word lists and
+chains are spread over the text, so they have none.
 """
-
-from __future__ import annotations
 
 import math
 import random
 import string
 from functools import cache
 from itertools import zip_longest
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from wonderwords import RandomWord
 
-from helm_longctx.benchmarks.helmet.data.needles import NOISE, word_keys
-from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, VT_PREFIX, VT_USER
+from helm_longctx.benchmarks.helmet.data.generate import uuid
+from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, NIAH_NEEDLE, VT_PREFIX, VT_USER
 from helm_longctx.data.jsonl import Row
+from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.tasks.generation import number_words, write_query
 from helm_longctx.tasks.template import CONTEXT
 
 COMMON_WORDS = 10
@@ -38,13 +39,100 @@ _EXAMPLE_LINES = 10
 _EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot contain a row's value
 
 
+@cache
+def texts() -> dict[str, Any]:
+    """Return the texts of which rows are made."""
+    content: dict[str, Any] = read_yaml(Path(__file__).with_name("texts.yaml"))
+    return content
+
+
+def hide_needles(
+    units: int,
+    rng: random.Random,
+    depth: float,
+    haystack: Literal["noise", "prose", "needles"],
+    keys: int = 1,
+    values: int = 1,
+    queries: int = 1,
+    kind: Literal["numbers", "uuids"] = "numbers",
+) -> Row:
+    """Make a row of a needle task. The needle that is asked for, or the first of them, is at `depth`.
+
+    Args:
+        units: passages, sentences or needles of the haystack. The keys of other needles are of the kind of the values.
+        keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
+        kind: the kind of the values.
+    """
+    if haystack == "needles":
+        of_words = kind == "numbers"
+        drawn = word_keys(units, rng) if of_words else range(units)
+        pairs = [(str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng)) for key in drawn]
+        asked = [pairs[round(depth * (len(pairs) - 1))]]
+    elif keys > 1:
+        drawn = word_keys(keys, rng)
+        numbers = rng.sample(range(1_000_000, 10_000_000), keys)
+        pairs = [(key, str(number)) for key, number in zip(drawn, numbers, strict=True)]
+        asked = pairs[:queries]
+    else:
+        (key,) = word_keys(1, rng)
+        pairs = asked = [(key, _number(rng) if kind == "numbers" else uuid(rng)) for _ in range(values)]
+    lines = [NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value) for key, value in pairs]
+    if haystack == "prose":
+        context = " ".join(_insert(lines, [_sentence(rng) for _ in range(max(values, units))], rng, depth))
+    else:
+        context = "\n".join(lines if haystack == "needles" else _insert(lines, [texts()["noise"]] * units, rng, depth))
+    return {
+        CONTEXT: context,
+        "query": write_query([*dict.fromkeys(key for key, _ in asked)]),
+        "type_needle_v": kind if len(asked) > 1 else kind[:-1],
+        "answer": [value for _, value in asked],
+        "depth": depth,
+    }
+
+
+def word_keys(count: int, rng: random.Random) -> list[str]:
+    """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
+    adjectives, nouns = _words("adjective"), _words("noun")
+    keys = len(adjectives) * len(nouns)
+    # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
+    numbers = rng.sample(range(keys), min(count, keys))
+    return [f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}" for n in numbers]
+
+
+@cache
+def _words(*kinds: str) -> list[str]:
+    # The words are sorted, because a draw from a set would differ from process to process.
+    words = RandomWord().filter(include_categories=kinds)
+    return sorted({word.lower() for word in words if word.isascii() and word.isalpha()})
+
+
+def _number(rng: random.Random) -> str:
+    return str(rng.randrange(1_000_000, 10_000_000))
+
+
+def _sentence(rng: random.Random) -> str:
+    """Make a sentence of about sixteen words."""
+    opening, subject, verb, thing, ending = map(rng.choice, texts()["sentence"])
+    return f"{opening}, {subject} {verb} {thing} {ending}."
+
+
+def _insert(needles: list[str], lines: list[str], rng: random.Random, depth: float) -> list[str]:
+    """Put the first needle at `depth` between lines, and the others at random places."""
+    places = [round(depth * len(lines)), *(rng.randrange(len(lines) + 1) for _ in needles[1:])]
+    # Needles are inserted from the back, so that an insertion does not move the places before it.
+    for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
+        lines.insert(place, needle)
+    return lines
+
+
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     """Make a row of cwe: a numbered list of ten frequent words and `uncommon` rare words."""
     example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
     words = _sample_words(example_size + COMMON_WORDS + uncommon, rng)
     example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
     context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
-    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_number_words(example_answer)}"
+    solution = " ".join(number_words(example_answer))
+    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
     return {CONTEXT: context, "example": worked, "answer": answer}
 
 
@@ -90,20 +178,14 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     others = max(1, documents - 1)
     (first, second, question), *stories = _stories(1 + others // 2, rng)
     rest = [document for near, far, _ in stories for document in (near, far)][: others - 1]
-    texts = [f"{document.title}\n{document.text}" for document in (first, *rest)]
-    rng.shuffle(texts)
-    return _questions(texts, f"{second.title}\n{second.text}", question, second.answer, depth)
-
-
-@cache
-def _words() -> list[str]:
-    words = RandomWord().filter(include_categories=["adjective", "noun", "verb"])
-    return sorted({word.lower() for word in words if word.isascii() and word.isalpha()})
+    paragraphs = [f"{document.title}\n{document.text}" for document in (first, *rest)]
+    rng.shuffle(paragraphs)
+    return _questions(paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth)
 
 
 def _sample_words(count: int, rng: random.Random) -> list[str]:
     """Draw distinct words, and compounds as well if the list has fewer than `count`."""
-    words = _words()
+    words = _words("adjective", "noun", "verb")
     return rng.sample([*words, *word_keys(max(0, count - len(words)), rng)], count)
 
 
@@ -112,11 +194,7 @@ def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) ->
     common = words[:COMMON_WORDS]
     entries = common * often + words[COMMON_WORDS:] * rarely
     rng.shuffle(entries)
-    return _number_words(entries), common
-
-
-def _number_words(words: list[str]) -> str:
-    return " ".join(f"{number}. {word}" for number, word in enumerate(words, 1))
+    return " ".join(number_words(entries)), common
 
 
 def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[str]:
@@ -131,11 +209,12 @@ def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str
     """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
     names = _codes(HOPS + 1, string.ascii_uppercase, length, rng)
     values = [str(value), *(f"VAR {name}" for name in names)]
-    text = [NOISE] * max(len(names), lines)
+    noise = texts()["noise"]
+    text = [noise] * max(len(names), lines)
     places = sorted(rng.sample(range(len(text)), len(names)))
     # `values` has one element more, the name after the last link.
     for place, name, assigned in zip(places, names, values, strict=False):
-        text[place] = f"VAR {name} = {assigned} {NOISE}"
+        text[place] = f"VAR {name} = {assigned} {noise}"
     return "\n".join(text), names
 
 
@@ -156,25 +235,30 @@ class _Document(NamedTuple):
 
 def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document, str]]:
     """Make pairs of linked documents, each with the question that needs both. A name appears in only one pair."""
+    named, letters = texts()["named"], texts()["name_letters"]
     # Numbers of names are drawn without repetition, so that no two stories share a name.
-    names = iter(rng.sample(range(math.prod(map(len, _NAME_LETTERS))), count * len(_NAMED)))
-    return [_story({kind: form.format(_name(next(names))) for kind, form in _NAMED.items()}, rng) for _ in range(count)]
+    numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
+    return [
+        _story({kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}, rng)
+        for _ in range(count)
+    ]
 
 
 def _story(facts: dict[str, str], rng: random.Random) -> tuple[_Document, _Document, str]:
     year = rng.randrange(1700, 1900)
-    facts["person"] = f"{rng.choice(_FIRST_NAMES)} {facts['person']}"
+    facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
     facts |= {"year": str(year), "later": str(year + rng.randrange(20, 60)), "number": str(rng.randrange(14, 40))}
-    facts |= {"trade": rng.choice(_TRADES), "goods": rng.choice(_GOODS), "habit": rng.choice(_HABITS)}
-    first, second, question = rng.choice(_STORIES)
-    near, far = (_Document(*(part.format_map(facts) for part in document)) for document in (first, second))
-    return near, far, question.format_map(facts)
+    facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
+    story = rng.choice(texts()["stories"])
+    near, far = (texts()["documents"][name] for name in story["documents"])
+    first, second = (_Document(**{part: text.format_map(facts) for part, text in each.items()}) for each in (near, far))
+    return first, second, story["question"].format_map(facts)
 
 
-def _name(number: int) -> str:
+def _name(number: int, letters: list[str]) -> str:
     """Return the name with this number. All names have the same length, so that none contains another."""
     name = ""
-    for alphabet in _NAME_LETTERS:
+    for alphabet in letters:
         number, place = divmod(number, len(alphabet))
         name += alphabet[place]
     return name
@@ -182,55 +266,6 @@ def _name(number: int) -> str:
 
 def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
     place = round(depth * len(others))
-    texts = enumerate([*others[:place], target, *others[place:]], 1)
-    context = "\n\n".join(f"Document {number}:\n{text}" for number, text in texts)
+    documents = enumerate([*others[:place], target, *others[place:]], 1)
+    context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
     return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
-
-
-_NAME_LETTERS = ("BDFGHKLMNPRSTV", "aeiou", "lmnrs", "bdgkptv", "aeiou", "lmnrs", "aeiou", "lnrt")
-_NAMED = {"person": "{}", "town": "{}", "river": "{}", "school": "{} Academy", "novel": "The Road to {}",
-          "company": "{} & Sons"}  # fmt: skip
-_FIRST_NAMES = ("Agnes", "Conrad", "Dora", "Edwin", "Flora", "Hugo", "Ida", "Jonas", "Lydia", "Magnus", "Nora", "Oscar")
-_TRADES = ("surveyor", "botanist", "composer", "printer", "goldsmith", "clockmaker", "physician", "bookbinder")
-_GOODS = ("barometers", "writing paper", "rowing boats", "church organs", "woollen blankets", "garden tools")
-_HABITS = ("kept a diary of the weather", "wrote long letters to the newspapers", "collected pressed ferns",
-           "walked to market every Saturday", "taught neighbours to play chess", "grew prize pears")  # fmt: skip
-
-# fmt: off
-_PERSON = _Document(
-    "{person}",
-    "{person} was a {trade} of some renown, born in {year} in {town}. The eldest of a large family, {person} learned "
-    "the trade from an uncle and was in business alone from the age of {number}. A first large commission came in "
-    "{later} and was much discussed at the time. In later years {person} {habit}, and left no pupils.",
-    "In which town was {person} born?", "{town}")
-_TOWN = _Document(
-    "{town}",
-    "{town} is a market town of some {number} hundred people, which lies on the {river}, a river known for its "
-    "floods. The town was given its charter in {year}. It lived from the making of {goods} until the railway came "
-    "in {later}, and has since been a quiet place with a weekly market and a small museum.",
-    "On which river does {town} lie?", "{river}")
-_NOVEL = _Document(
-    "{novel}",
-    "{novel} is a novel in {number} chapters, written by {person} and first printed in {year}. It tells of a {trade} "
-    "who loses a fortune in {goods} and sets out to win it back. Critics found the ending too hasty, but readers were "
-    "fond of it, and a second edition followed in {later}.",
-    "Who wrote the novel {novel}?", "{person}")
-_AUTHOR = _Document(
-    "{person}",
-    "{person} was an author of novels and essays, born in {year} to the family of a {trade}. {person} was educated at "
-    "{school}, and lived from writing from {later} on. Of {number} published pieces most appeared in monthly "
-    "magazines. Friends recall that {person} {habit}, whatever else there was to do.",
-    "At which school was {person} educated?", "{school}")
-_COMPANY = _Document(
-    "{company}",
-    "{company} was a maker of {goods}, with up to {number} workers in a single long workshop. It was founded in {year} "
-    "by {person}, who led it alone until {later}. The firm won medals at two exhibitions, but its prices were thought "
-    "high, and it was sold when the demand for {goods} declined.",
-    "Who founded {company}?", "{person}")
-
-_STORIES = (
-    (_PERSON, _TOWN, "On which river does the town lie in which {person} was born?"),
-    (_NOVEL, _AUTHOR, "At which school was the author of the novel {novel} educated?"),
-    (_COMPANY, _PERSON, "In which town was the founder of {company} born?"),
-)
-# fmt: on

@@ -3,8 +3,6 @@
 Source of the order: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py and longbenchv2.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED

@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 5dde2de, the `post_process` functions of data_mo
 longbenchv2.py.
 """
 
-from __future__ import annotations
-
 import re
 
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX

@@ -4,8 +4,6 @@ Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py. RULER and JSON KV dif
 files, which were measured with Llama 3's tokenizer.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
@@ -20,8 +18,9 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 )
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
-from helm_longctx.benchmarks.helmet.metrics import METRICS
-from helm_longctx.tasks.benchmark import Benchmark, Category, Terms
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 
@@ -116,18 +115,6 @@ _CATEGORIES = (
 )
 _RETURNED = {name for category in _CATEGORIES for task in category.tasks for name in task.metrics}
 
-HELMET2 = Benchmark(
-    name="helmet2",
-    title="HELMET's new tasks",
-    description="Tasks that HELMET's repository added in 2026 to the published ones (no results are published)",
-    revision=f"princeton-nlp/HELMET@{COMMIT[:7]}",
-    comparability=1,
-    url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
-    data={
-        "https://huggingface.co/datasets/princeton-nlp/HELMET": Terms("not stated; each data set in it has its own"),
-        "https://huggingface.co/datasets/THUDM/LongBench-v2": Terms("Apache-2.0", "465 MB"),
-        "https://huggingface.co/meta-llama/Llama-3.1-8B": Terms("Llama 3.1 Community License", "9 MB"),
-    },
-    categories=_CATEGORIES,
-    metrics=tuple(metric for metric in METRICS if metric.name in _RETURNED),
+HELMET2 = read_benchmark(
+    __package__, _CATEGORIES, metrics=tuple(metric for metric in HELMET.metrics if metric.name in _RETURNED)
 )

@@ -1,4 +1,4 @@
-"""Reported protocols: how a published number was measured, and the published numbers, as data.
+"""What publications say: scores, properties of their models, and how a score was measured.
 
 A benchmark's folder can have the file `protocols.yaml`, which a reader can check line by line against the sources. Its
 mapping `sources` says where numbers were published. Each item of the list `protocols` is a family of protocols that
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from helm_longctx.data.tables import read_table
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.errors import InputError, find_similar, shorten
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import parse_length
-
-if TYPE_CHECKING:
-    from helm_longctx.tasks.benchmark import Benchmark, Published
 
 FILE = "protocols.yaml"
 
@@ -36,8 +34,83 @@ NO_REASONING = "none"
 """The effort of a model that does not reason, or whose reasoning is turned off."""
 
 _LENGTH = re.compile(r"\blength=([^,]+)")
-_TOKEN = re.compile(r"\d+(?:\.\d+)?(?:mil|[km](?![a-z]))?|[a-z]+")
-_GENITIVE = ("s",)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published results of a model in one category at one length.
+
+    Args:
+        model: the model's name in the publication.
+        category: the category's name; empty if the benchmark has one category.
+        scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
+        source: the file from which a score of somebody's run was imported without its answers; empty for scores that
+            the benchmark's authors published.
+        samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
+        metrics: the official metrics of tasks whose score is the mean of several, 0…1.
+    """
+
+    model: str
+    category: str
+    length: int | None
+    scores: Mapping[str, float]
+    source: str = ""
+    samples: int | None = None
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def update(self, later: Published) -> Published:
+        """Return a later row of the same place with the scores and metrics of this one that it lacks.
+
+        Scores of tasks replace the score of their category, which earlier versions published.
+        """
+        has_tasks = any(later.scores)
+        kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
+        metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}
+        return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
+
+
+@dataclass(frozen=True)
+class ModelProperties:
+    """What a publication says about a model. A text is empty, and a number None, if it says nothing.
+
+    Args:
+        family: the group of models in the publication.
+        window: the training length in tokens or, if that is unknown, the context window that the maker claims.
+        architecture: how the model attends to its context.
+        positions: how positions are encoded or extrapolated.
+        parameters: billions of parameters; of a mixture of experts the active ones, and after a slash all of them.
+        instruct: whether the publication calls the model instruction-tuned.
+        source: the table from which the other fields are, `instruct` excepted.
+    """
+
+    family: str
+    window: int | None
+    architecture: str
+    positions: str
+    parameters: str
+    instruct: bool
+    source: str
+
+    @property
+    def active(self) -> float | None:
+        """Billions of active parameters, which are all of them except in mixtures of experts."""
+        return float(self.parameters.partition("/")[0]) if self.parameters else None
+
+
+def read_models(package: str) -> dict[str, ModelProperties]:
+    """Read the models' properties in `models.csv`, a file of a benchmark's package, by published name."""
+    return {
+        row["model"]: ModelProperties(
+            row["family"],
+            parse_length(row["window"]) if row["window"] else None,
+            row["architecture"],
+            row["positions"],
+            row["parameters"],
+            row["instruct"] == "1",
+            row["source"],
+        )
+        for row in read_table(package, "models.csv")
+    }
 
 
 @dataclass(frozen=True)
@@ -97,6 +170,7 @@ class Protocol:
         output_tokens: the output budget; None if the page does not say it. Then it is the task's.
         judge: the judge that is reported; empty without one. It is not in the run entries, because the user chooses it.
         samples: the number of questions; None if it is not known.
+        asks_all: whether all questions of the data are asked, so as many as a whole run has.
         not_stated: what else the page does not say, so that no result is comparable.
         rows: the published numbers.
         is_table: whether the rows are the benchmark's published table.
@@ -115,6 +189,7 @@ class Protocol:
     output_tokens: int | None = None
     judge: str = ""
     samples: int | None = None
+    asks_all: bool = False
     not_stated: tuple[str, ...] = ()
     rows: tuple[Reported, ...] = ()
     is_table: bool = False
@@ -178,7 +253,10 @@ def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Publish
         return family
     table = family["table"]
     rows = [row for row in published() if row.category == table["category"]]
-    points = {_length_of(entry): point for point, entry in family["points"].items()}
+    points = {}
+    for point, entry in family["points"].items():
+        length = _LENGTH.search(entry)
+        points[parse_length(length[1]) if length else None] = point
     tasks = {length: max(len(row.scores) for row in rows if row.length == length) for length in points}
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
@@ -189,11 +267,6 @@ def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Publish
     return {**{key: value for key, value in family.items() if key != "table"}, "rows": made, "is_table": True}
 
 
-def _length_of(entry: str) -> int | None:
-    length = _LENGTH.search(entry)
-    return parse_length(length[1]) if length else None
-
-
 def _read_family(family: Mapping[str, Any], sources: Mapping[str, PublicationSource]) -> Iterator[Protocol]:
     shared = dict(family)
     name, title, points, rows = (shared.pop(key) for key in ("name", "title", "points", "rows"))
@@ -202,70 +275,15 @@ def _read_family(family: Mapping[str, Any], sources: Mapping[str, PublicationSou
         raise ValueError(f"{name} has the unknown key {min(unknown)}")
     for point, entries in points.items():
         yield Protocol(
-            name=_fill(name, point),
-            title=_fill(title, point),
-            family=_fill(title, "").strip(" ,"),
+            name=name.replace(POINT, point),
+            title=title.replace(POINT, point),
+            family=title.replace(POINT, "").strip(" ,"),
             point=point,
             entries=(entries,) if isinstance(entries, str) else tuple(entries),
-            rows=tuple(_read_rows(rows, point, sources)),
+            rows=tuple(
+                Reported(row["model"], row["values"][point], row.get("effort", ""), row["confidence"], source)
+                for row in rows
+                if point in row["values"] and (source := sources[row["source"]])
+            ),
             **shared,
         )
-
-
-def _fill(text: str, point: str) -> str:
-    return text.replace(POINT, point)
-
-
-def _read_rows(rows: Iterable[Any], point: str, sources: Mapping[str, PublicationSource]) -> Iterator[Reported]:
-    for row in rows:
-        if point in row["values"]:
-            source = sources[row["source"]]
-            yield Reported(row["model"], row["values"][point], row.get("effort", ""), row["confidence"], source)
-
-
-def find_protocols(benchmark: Benchmark) -> list[Protocol]:
-    """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
-    from helm_longctx.tasks.entry import parse_entry
-
-    found = []
-    for protocol in benchmark.protocols():
-        if protocol.is_table and protocol.samples is None:
-            entries = [parse_entry([benchmark], text) for text in protocol.entries]
-            sizes = [task.official_sample(entry.settings) for entry in entries for task in entry.tasks]
-            protocol = replace(protocol, samples=sum(sizes))
-        found.append(protocol)
-    return found
-
-
-def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark, Protocol]:
-    """Find a protocol by its name. Order, case, hyphens and plurals do not matter, and words can be missing.
-
-    Raises:
-        InputError: no protocol has this name, or several have these words. The error lists similar names.
-    """
-    found = {each.name: (benchmark, each) for benchmark in benchmarks for each in find_protocols(benchmark)}
-    words = _words(text)
-    exact = [name for name in found if _words(name) == words]
-    matches = exact or [name for name in found if words and words <= _words(name)]
-    if len(matches) == 1:
-        return found[matches[0]]
-    if matches:
-        raise InputError(f"{shorten(text)} can be {_list(matches)}; give one of these names")
-    similar = find_similar(text, found, most=3) or sorted(found, key=lambda name: -len(words & _words(name)))[:3]
-    raise InputError(
-        f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
-        " `helm-longctx reproduce` lists all"
-    )
-
-
-def _list(names: list[str], most: int = 12) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the words and numbers of a name in one spelling: `1mil` is `1m`, and `needles` is `needle`."""
-    parts = (part for part in _TOKEN.findall(text.lower()) if part not in _GENITIVE)
-    return frozenset(
-        part.replace("mil", "m") if part[0].isdigit() else part.rstrip("s") if len(part) > 3 else part for part in parts
-    )

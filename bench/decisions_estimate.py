@@ -1,0 +1,62 @@
+"""The power of `estimate`, whose plans promise 80 %; see `decisions.py`.
+
+A line has the difference that the plan names, and how often the comparison of two models finds it: `compare_intervals`
+for other questions, and `compare_pairs` for the same questions.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.support.simulations import SKEWED_SIZES, Task, find_power, power_of_means, power_of_pairs
+
+from helm_longctx.results.statistics.power import Sample, detectable_difference
+from helm_longctx.runner.estimate import TaskSample
+from helm_longctx.runner.planning import find_spreads
+
+SHAPES = {
+    "50 questions": [1] * 50,
+    "100 questions": [1] * 100,
+    "500 questions": [1] * 500,
+    "20 clusters of 6": [6] * 20,
+    "50 clusters of 4": [4] * 50,
+    "50 clusters, 10 of 20 and 40 of 2": [20] * 10 + [2] * 40,
+}
+"""Sizes of the clusters of a task."""
+
+TASKS = {
+    "4 of 100": [[1] * 100] * 4,
+    "13 of 10 to 500": [[1] * size for size in SKEWED_SIZES],
+    "5 of 20 clusters of 6": [[6] * 20] * 5,
+}
+"""The same for each of several tasks."""
+
+
+def rows(rounds: int, seed: int) -> Iterator[str]:
+    """Yield the lines of all tables."""
+    random = np.random.default_rng(seed)
+    yield "other questions; clusters, their correlation, right answers of the better model: difference, power"
+    for (name, sizes), mean in product(SHAPES.items(), (0.5, 0.7, 0.9, 0.98)):
+        for correlation in (0.0, 0.3, 0.9) if max(sizes) > 1 else (0.0,):
+            found = power_of_means([Task(sizes, correlation)], mean, rounds, random)
+            yield f"{name}, {correlation:g}, {mean:g}: {found}"
+    yield "other questions, mean of tasks; tasks, share of right answers of the better model: difference, power"
+    for (name, tasks), mean in product(TASKS.items(), (0.5, 0.9, 0.98)):
+        yield f"{name}, {mean:g}: {power_of_means([Task(each, 0.0) for each in tasks], mean, rounds, random)}"
+    yield "other questions, 100 of json_kv at 8k, by HELMET's published scores: difference, power"
+    spread = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}).unpaired
+    difference = detectable_difference([Sample(spread, 100, 100)])
+    for mean in (0.5, 0.8, 0.95):
+        yield f"{mean:g}: {find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)}"
+    yield "same questions; clusters, correlation in them, share of different answers: difference, power"
+    for (name, sizes), differ in product(SHAPES.items(), (0.1, 0.3, 0.5)):
+        for correlation in (0.0, 0.3) if max(sizes) > 1 else (0.0,):
+            found = power_of_pairs(Task(sizes, correlation), differ, rounds, random)
+            yield f"{name}, {correlation:g}, {differ:g}: {found}"

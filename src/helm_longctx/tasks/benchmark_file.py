@@ -1,0 +1,81 @@
+"""Reads what a benchmark's folder says about it: `benchmark.yaml`, and the files of published results beside it.
+
+    name, title, description, comparability, task_argument, …    as in `Benchmark`
+    revision    repository and commit; on GitHub they are also the `url`, unless the file has one
+    axis        the arguments of `Axis`, with lengths such as `16m`; absent if the benchmark has no lengths
+    data        the arguments of `Terms`, by address
+    metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
+
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl` and `outputs.py` are found by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms, read_published
+from helm_longctx.tasks.errata import read_errata
+from helm_longctx.tasks.judge_scores import SPREAD, STRICT
+from helm_longctx.tasks.lengths import Axis, parse_length
+from helm_longctx.tasks.publications import read_models, read_protocols
+
+FILE = "benchmark.yaml"
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The loader in C, where PyYAML has it, because every command reads all of these files."""
+
+_OF_JUDGES = {metric.name: metric for metric in (STRICT, SPREAD)}
+
+
+def read_benchmark(
+    package: str,
+    categories: Sequence[Category],
+    metrics: Sequence[Metric] = (),
+    data: Mapping[str, Terms] | None = None,
+    **further: Any,
+) -> Benchmark:
+    """Make the benchmark of a package from its files.
+
+    Args:
+        metrics: metrics after those of the file.
+        data: terms after those of the file.
+        further: arguments of `Benchmark`, instead of what is made from the files.
+    """
+    folder = resources.files(package)
+    about = yaml.load((folder / FILE).read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe loader
+    own = [
+        _OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
+        for name, each in about.pop("metrics", {}).items()
+    ]
+    terms = {address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()}
+    repository, _, commit = about["revision"].partition("@")
+    published = partial(read_published, package, categories)
+    readers: dict[str, tuple[str, Callable[[], Any]]] = {
+        "published": ("published.csv", published),
+        "models": ("models.csv", partial(read_models, package)),
+        "protocols": ("protocols.yaml", partial(read_protocols, package, further.get("published", published))),
+        "errata": ("errata.jsonl", partial(read_errata, package)),
+    }
+    return Benchmark(
+        **{"url": f"https://github.com/{repository}/tree/{commit}", **_with_tuples(about)}
+        | {"axis": _axis(about.get("axis")), "data": terms | {**(data or {})}, "metrics": (*own, *metrics)}
+        | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
+        | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
+        | {"categories": tuple(categories), **further},
+    )
+
+
+def _axis(about: Mapping[str, Any] | None) -> Axis | None:
+    if about is None:
+        return None
+    limits: dict[str, Any] = {name: parse_length(about[name]) for name in ("shortest", "longest") if name in about}
+    return Axis(about["unit"], limits_prompt=about.get("limits_prompt", False), **limits)
+
+
+def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in about.items()}

@@ -1,0 +1,47 @@
+"""How language models judge a task's answers, as data. The annotator that asks them is in `judging/answer_judge.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from helm_longctx.data.root import DataRoot
+
+ANSWER = "answer"
+"""The name of the part about which a judge is asked, if it is asked about one part only."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a judge is asked about an answer, and how its replies are read. The judge is `Task.official_judge`.
+
+    The functions get the scored record, with the field `question`.
+
+    Args:
+        prompts: (record) → the prompt, or the prompts by part. Raises an `InputError` if the record is incomplete.
+        read: (reply, record) → the grades in a reply by name; none of them if the reply has no verdict.
+        rubric: all that decides about grades besides the answer, or (record) → the same. Runs with different rubrics
+            cannot be compared.
+        max_tokens: output budget of the judge.
+        temperature, top_p, seed: sampling of the judge. Without a seed, none is sent.
+        readings: how many replies are requested until one has a verdict; None for the environment's setting.
+        system: the system message.
+        counts_silence: whether an answer about which there is nothing to ask has a verdict, too.
+        typical_answer: (record, tokens) → a text of about so many tokens about which as much is asked as about a usual
+            answer; for estimates. None if any text is one.
+        prepare: fetches what the prompts need, before anything is sent.
+    """
+
+    prompts: Callable[[Mapping[str, Any]], str | Mapping[str, str]]
+    read: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+    rubric: str | Callable[[Mapping[str, Any]], str]
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    readings: int | None = None
+    system: str = ""
+    counts_silence: bool = False
+    typical_answer: Callable[[Mapping[str, Any], int], str] | None = None
+    prepare: Callable[[DataRoot], None] | None = None
