@@ -35,6 +35,7 @@ def print_table(table: Table) -> None:
 
     Columns that do not fit beside the first one are in further tables with the same rows.
     """
+    # Names of models are no markup.
     console = _Console(width=find_width(), markup=False, emoji=False)
     for grid in _grids(table, find_width()):
         console.print(grid)
@@ -79,9 +80,3 @@ class _Console(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text of a table. rich calls this for titles, headings and cells."""
         return super().render_str(escape_invisible(text), **options)
-
-
-def print_grid(table: Grid) -> None:
-    """Print a table of rich as wide as the terminal."""
-    # Names of models are no markup.
-    _Console(width=find_width(), markup=False, emoji=False).print(table)
