@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from helm_longctx.apps.comparison.sections import comparison_sections
-from helm_longctx.apps.exchange.exporting import export_suite
+from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Answer, Figure, Table

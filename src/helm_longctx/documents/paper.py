@@ -20,7 +20,7 @@ from jinja2 import Environment
 from helm_longctx.documents.data import write_data
 from helm_longctx.documents.document import Cell, Figure, Page, Report, Section, Table
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
-from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.documents.site import templates
 from helm_longctx.errors import InputError
 

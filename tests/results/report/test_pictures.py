@@ -8,7 +8,7 @@ import pytest
 
 from helm_longctx.apps.exchange.export import AVERAGE, Average, length_plot
 from helm_longctx.documents.numbers import MARK
-from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.errors import InputError
 
 

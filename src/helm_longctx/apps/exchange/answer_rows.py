@@ -1,22 +1,28 @@
-"""Exports the answers of a suite's runs, with everything that is needed to score them again."""
+"""The answers and the results of a suite's runs for exports, with everything that is needed to score them again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import label
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import Board, label
 from helm_longctx.results.reading import Result, Run, read_runs
+from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.runs.answers import Answer, read_answers
-from helm_longctx.runs.files import STATES, reading
-from helm_longctx.runs.scores import read_scores
+from helm_longctx.runs.files import RUN_SPEC, STATES, reading
+from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.arguments import arguments_of
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, arguments_of_method, check_entry
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 
 class AnswerRow(NamedTuple):
@@ -144,3 +150,87 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     if adapter.get("num_trials", 1) not in (1, entry.repeats):
         entry = check_entry(benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]})
     return entry
+
+
+HEADLINE = Metric(MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1.")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The result of a model in a task at a length.
+
+    Args:
+        result: the result.
+        run: its run.
+        entry: the run entry of this task alone.
+    """
+
+    result: Result
+    run: Run
+    entry: Entry
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.entry.tasks[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the task's run group, such as `helmet_nq_8k`, which is unique for task and length."""
+        return self.entry.groups[-1]
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples in the run."""
+        count = self.result.statistics.get("num_instances")
+        return round(count.interval.mean) if count else self.result.interval.n
+
+    @property
+    def lacking(self) -> str:
+        """The reasons why the score is not comparable, as codes."""
+        return ";".join(caveat.code for caveat in self.result.caveats)
+
+    def metrics(self) -> Iterator[tuple[Metric, Statistic]]:
+        """Yield the headline and the official metrics that have a value."""
+        by_name = {metric.name: metric for metric in self.entry.benchmark.metrics}
+        for metric in (HEADLINE, *(by_name[name] for name in self.task.metrics if name in by_name)):
+            if metric.name in self.result.statistics:
+                yield metric, self.result.statistics[metric.name]
+
+    def answers(self) -> Iterator[tuple[Answer, InstanceScore]]:
+        """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
+        for answer in read_answers(self.run.path, read_scores(self.run.path, [self.entry.benchmark])):
+            if answer.score and answer.score.task == self.task.name:
+                yield answer, answer.score
+
+
+def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:
+    """Yield the results of tasks that count and have a run, in the order of the runs' names.
+
+    Raises:
+        InputError: the installed version does not know a run's arguments.
+    """
+    by_name = {each.name: each for each in benchmarks}
+    found = [(each.run, each) for board in boards for each in board.tasks if each.run]
+    for run, result in sorted(found, key=lambda pair: pair[0].path):
+        try:
+            entry = entry_of(by_name[result.benchmark], run.spec, result.task)
+        except InputError as error:
+            raise InputError(f"{run.path / RUN_SPEC}: {error}") from error
+        yield TaskResult(result, run, entry)
+
+
+LONGEST_NAME = 255
+"""Maximum number of bytes in the name of a folder, on all usual file systems."""
+
+_SEPARATORS = re.compile(r"[/\\]")
+
+
+def folder_name(text: str) -> str:
+    """Return a text as the name of one folder: it leads to no other folder, and no file system finds it too long."""
+    name = _SEPARATORS.sub("_", one_line(text))
+    name = name if name.strip(".") else "_" * max(1, len(name))
+    encoded = name.encode("utf-8", "replace")
+    if len(encoded) <= LONGEST_NAME:
+        return name
+    return f"{encoded[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest(text)[:16]}"

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.names import folder_name
-from helm_longctx.apps.exchange.task_results import TaskResult, task_results
+from helm_longctx.apps.exchange.answer_rows import TaskResult, folder_name, task_results
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.rows import score_numbers

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
-from helm_longctx.apps.exchange.entries import resolve_entry
+from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.run_folders import check_answers, write_run
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.results.reference import add_rows

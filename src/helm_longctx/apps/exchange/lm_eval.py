@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.answer_rows import answer_record
+from helm_longctx.apps.exchange.answer_rows import TaskResult, answer_record, folder_name, task_results
 from helm_longctx.apps.exchange.answers import RECORD, ForeignAnswer, make_runs
-from helm_longctx.apps.exchange.names import folder_name
-from helm_longctx.apps.exchange.task_results import TaskResult, task_results
 from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest

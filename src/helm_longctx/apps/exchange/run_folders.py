@@ -15,7 +15,7 @@ from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_n
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.apps.exchange.names import LONGEST_NAME
+from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.redaction.abbreviation import digest

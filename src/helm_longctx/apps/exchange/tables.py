@@ -1,7 +1,7 @@
-"""Writes and reads CSV and Parquet files: long tables of all statistics and answers, and wide tables of models.
+"""Writes and reads tables: long ones of all statistics and answers as CSV and Parquet, and wide ones of models.
 
-A wide table has a row for each model. The long tables can be read again: answers become runs, and scores become
-published results.
+A wide table has a row for each model; for papers it is also written as LaTeX with booktabs, and as Markdown. The long
+tables can be read again: answers become runs, and scores become published results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,12 @@ from helm_longctx.apps.exchange.answer_rows import AnswerRow, answers
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
 from helm_longctx.apps.exchange.export import Average, Score, averages, scores
 from helm_longctx.documents.data import unquote_formula, write_csv
+from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.numbers import escape_markdown, escape_tex
+from helm_longctx.documents.paper import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.cells import score_cell
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.tasks.benchmark import Benchmark
@@ -297,3 +301,41 @@ READER = OutputReader(
     re.compile(r".*(?:answers|scores)[^/]*\.(?:csv|parquet)"),
     _read,
 )
+
+
+ABOUT = (
+    "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
+    "an answer are in no score; their number follows as “n failed”."
+)
+
+
+def write_markdown(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write `scores.md` with a table for each benchmark and length, and yield it with its number of rows."""
+    tables = list(map(_table, wide_tables(suite.boards)))
+    texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
+    yield _write(folder / "scores.md", [escape_markdown(ABOUT), *texts]), sum(len(table.rows) for table in tables)
+
+
+def write_latex(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write `scores.tex`, which a paper can include, and yield it with its number of rows. It needs booktabs."""
+    tables = list(map(_table, wide_tables(suite.boards)))
+    texts = [latex_table(replace(table, about=ABOUT)) for table in tables]
+    yield _write(folder / "scores.tex", [f"% {escape_tex(ABOUT)}", *texts]), sum(len(table.rows) for table in tables)
+
+
+def _write(path: Path, texts: Sequence[str]) -> Path:
+    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def _table(wide: Wide) -> Table:
+    heads = [Column("Model", is_number=False), *map(Column, wide.columns.values())]
+    rows = [[Cell(model), *(_cell(scores.get(part)) for part in wide.columns)] for model, scores in wide.rows.items()]
+    return Table("scores", wide.title, heads, rows)
+
+
+def _cell(score: Result | None) -> Cell:
+    """Return a score such as `41.2 † (35.0–47.6, 3 failed)`."""
+    cell = score_cell(score)
+    failed = f"{score.failed} failed" if score and score.failed else ""
+    return replace(cell, detail=", ".join(filter(None, (cell.detail, failed))))

@@ -40,8 +40,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
-from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
 from helm_longctx.results.leaderboard.schema import (
     KINDS,
     merge_schemas,
@@ -51,6 +49,17 @@ from helm_longctx.results.leaderboard.schema import (
     suite_schema,
 )
 from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
+from helm_longctx.results.leaderboard.tables import (
+    MOST_COLUMNS,
+    MOST_PUBLISHED,
+    ScoreCell,
+    arrange_table,
+    count_own,
+    index_table,
+    make_cell,
+    mark_table,
+    tag_run,
+)
 from helm_longctx.results.means import tasks_of
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.suite import report_link
