@@ -31,7 +31,7 @@ from helm_longctx.results.means import OVERALL
 from helm_longctx.results.printing import leaderboard_rows, score_tables
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.rows import score_numbers, write_scores
+from helm_longctx.results.score_rows import score_numbers, write_scores
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark

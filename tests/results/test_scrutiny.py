@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.cut_bounds import CutBounds, bounds, cut_values, find_wide_bounds
-from helm_longctx.results.errata import without_errors
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.printing import notes, score_tables
 from helm_longctx.results.reading import read_results
+from helm_longctx.results.score_rows import CutBounds, bounds, find_wide_bounds, without_errors
+from helm_longctx.results.task_statistics import cut_values
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run

@@ -12,7 +12,7 @@ from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked, 
 from helm_longctx.results.boards import FLOORS, Board, show_model
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import PUBLISHED, Result
-from helm_longctx.results.rows import score_notes
+from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.ranking import Rank

@@ -16,7 +16,6 @@ import numpy as np
 from helm_longctx.documents.numbers import p_sentence, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
@@ -39,6 +38,7 @@ from helm_longctx.results.statistics.ranking import (
     rank_ranges,
 )
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.metric_names import nearest_depth
 
 Part = TypeVar("Part", str, int)
 

@@ -13,11 +13,9 @@ from helm_longctx.documents.numbers import DASH, MARK
 from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, score_key
 from helm_longctx.results.cells import interval_cell, score_cell
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.cut_bounds import find_wide_bounds
-from helm_longctx.results.errata import without_errors
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import own_scores
+from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
 

@@ -16,7 +16,6 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
-from helm_longctx.results.errata import find_errata
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -26,7 +25,7 @@ from helm_longctx.results.statistics.intervals import (
     normal_quantile,
     wilson,
 )
-from helm_longctx.results.task_statistics import Statistic, task_statistics, without_ends
+from helm_longctx.results.task_statistics import Statistic, find_errata, task_statistics, without_ends
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.arguments import OF_PROMPTS

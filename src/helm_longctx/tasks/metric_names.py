@@ -186,3 +186,8 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
 def _field(name: str, title: str, about: str, lower: bool | None, short: str | None = None) -> dict[str, Any]:
     field = {"name": name, "display_name": title, "description": about, "lower_is_better": lower}
     return {**field, "short_display_name": short} if short else field
+
+
+def nearest_depth(depth: float) -> int:
+    """Return the depth in percent at which an answer counts."""
+    return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))

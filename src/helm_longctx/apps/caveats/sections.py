@@ -10,10 +10,8 @@ from statistics import fmean
 from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import count_cell, model_cell, number_cell, score_cell
-from helm_longctx.results.cut_bounds import find_wide_bounds
-from helm_longctx.results.errata import without_errors
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import own_scores
+from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
 from helm_longctx.tasks.errata import Erratum
 
 _CUT = (

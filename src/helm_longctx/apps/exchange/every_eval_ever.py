@@ -19,7 +19,7 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.exchange.answer_rows import TaskResult, folder_name, task_results
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.runs.answers import Answer

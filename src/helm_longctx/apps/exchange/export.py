@@ -12,7 +12,7 @@ from helm_longctx.documents.plots import Spec, curves
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
 from helm_longctx.results.reading import PUBLISHED, Result
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.tasks.lengths import parse_length

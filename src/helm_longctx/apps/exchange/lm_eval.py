@@ -23,7 +23,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.runs.answers import Answer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name

@@ -18,7 +18,7 @@ from helm_longctx.documents.site import write_site
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, make_boards, own_boards, published_boards
 from helm_longctx.results.reading import Run, read_results
-from helm_longctx.results.rows import write_scores
+from helm_longctx.results.score_rows import write_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
 
