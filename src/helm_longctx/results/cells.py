@@ -11,7 +11,7 @@ from helm_longctx.documents.document import Cell
 from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked, p_sentence, percent, range_text
 from helm_longctx.results.boards import FLOORS, Board, show_model
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result
 from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
@@ -29,9 +29,9 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
-def own_first(models: Iterable[str]) -> list[str]:
+def own_first(board: Board, models: Iterable[str]) -> list[str]:
     """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model.startswith(PUBLISHED))
+    return sorted(models, key=lambda model: model in board.published)
 
 
 def shown_models(ranking: Sequence[Result]) -> list[str]:
@@ -52,7 +52,7 @@ def all_models(board: Board) -> list[str]:
 
 def kind_of(board: Board, model: str) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
-    return "floor" if board.is_floor(model) else "published" if model.startswith(PUBLISHED) else "own"
+    return "floor" if board.is_floor(model) else "published" if model in board.published else "own"
 
 
 def short_name(model: str) -> str:

@@ -133,7 +133,7 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     columns = _common_parts(board, own, board.columns_at(length), length)
     models = [
         model
-        for model in own_first(each.model for each in ranking)
+        for model in own_first(board, (each.model for each in ranking))
         if columns == _common_parts(board, [model], columns, length)
     ]
     if len(columns) < 2 or len(models) < 2:

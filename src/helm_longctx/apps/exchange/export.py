@@ -11,7 +11,7 @@ from helm_longctx.documents.numbers import MARK
 from helm_longctx.documents.plots import Spec, curves
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result, is_published_name
 from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.task_statistics import Statistic
@@ -219,7 +219,7 @@ def _row(mean: Average) -> dict[str, Any]:
         "score": mean.score,
         "low": mean.low,
         "high": mean.high,
-        "kind": "published" if mean.model.startswith(PUBLISHED) else "floor" if mean.model in FLOORS else "own",
+        "kind": "published" if is_published_name(mean.model) else "floor" if mean.model in FLOORS else "own",
         "mark": MARK if mean.lacking else None,
         "note": mean.lacking or None,
     }

@@ -27,7 +27,7 @@ from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputScore
@@ -265,7 +265,7 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
     model = str(row.get("model") or "")
     scores, metrics = ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
     # A score of a run is marked, because nobody can see its answers.
-    source = "" if model.startswith(PUBLISHED) else Path(place.rpartition(":")[0]).name
+    source = "" if is_published_name(model) else Path(place.rpartition(":")[0]).name
     about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
     found = Published(*about, source=source, metrics=metrics)
     yield OutputScore(name, place, found, str(row.get("context") or "full"))

@@ -11,7 +11,6 @@ from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import caveat_kinds, number_cell
-from helm_longctx.results.reading import PUBLISHED
 
 _ABOUT = (
     "A task is worth its price if its scores differ more between models than by chance: a high signal to noise for few"
@@ -65,7 +64,7 @@ def _section(board: Board, length: int | None) -> Section | None:
 def _note(board: Board, found: Sequence[Reliability]) -> str:
     """Say what the numbers are of, and which are missing."""
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
-    if any(model.startswith(PUBLISHED) for model in board.competitors):
+    if board.published.intersection(board.competitors):
         notes.append("The noise of published models is the largest that their sample allows.")
     if any(each.components for each in found):
         notes.append("Variances are means over your models that were asked repeatedly.")

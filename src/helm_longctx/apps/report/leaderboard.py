@@ -302,7 +302,7 @@ def first_models(board: Board) -> dict[str, bool]:
     """Return the models that readers can choose, and whether plots show them at first: own and the best others."""
     length = board.main_length
     ranked = [each.model for each in board.ranking(length, board.main_part(length))]
-    every = own_first(dict.fromkeys([*ranked, *board.competitors]))
+    every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
     return {show_model(model): model in own[:SHOWN] or model in best for model in every}

@@ -61,7 +61,7 @@ from helm_longctx.results.leaderboard.tables import (
     tag_run,
 )
 from helm_longctx.results.means import tasks_of
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result, is_published_name
 from helm_longctx.results.suite import report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
@@ -200,7 +200,7 @@ class LongContextSummarizer(Summarizer):
         if group.name in self._theirs:
             return group
         models = self._models(group)
-        published = {model for model in models if model.startswith(PUBLISHED)}
+        published = {model for model in models if is_published_name(model)}
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:

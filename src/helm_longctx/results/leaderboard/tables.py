@@ -15,7 +15,7 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 from helm_longctx.documents.numbers import MARK, decimals, marked, percent, range_text
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import PUBLISHED
+from helm_longctx.results.reading import is_published_name
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 
@@ -237,7 +237,7 @@ def _has_value(cell: Cell) -> bool:
 
 
 def _is_published(row: Sequence[Cell]) -> bool:
-    return str(row[0].value).startswith(PUBLISHED)
+    return is_published_name(str(row[0].value))
 
 
 def count_own(table: Table) -> int:
