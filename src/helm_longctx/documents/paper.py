@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment
 
 from helm_longctx.documents.data import write_data
-from helm_longctx.documents.document import Cell, Figure, Page, Report, Section, Table
+from helm_longctx.documents.document import Cell, Figure, Report, Table
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.documents.site import templates
@@ -159,7 +159,11 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
 def _write(report: Report, folder: Path, kind: Kind) -> Path:
     for name in ("plots", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    pages = [(page, _main_sections(page)) for page in report.pages]
+    # The first section of a page is about the main length.
+    pages = [
+        (page, [section for section in page.sections if section.choice in ("", page.sections[0].choice)])
+        for page in report.pages
+    ]
     for page, sections in pages:
         for block in (block for section in sections for block in section.blocks):
             write_data(block, folder / "data")
@@ -170,11 +174,6 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
     # Texts can contain lone surrogates, which UTF-8 does not allow.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
-
-
-def _main_sections(page: Page) -> list[Section]:
-    # The first section is about the main length.
-    return [section for section in page.sections if section.choice in ("", page.sections[0].choice)]
 
 
 def _draw(figure: Figure, models: Mapping[str, bool], path: Path) -> None:

@@ -147,7 +147,8 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
         yield from _cut_notes(board)
         yield from _errata_notes(board)
         rows = (each for _, results in board.runs for each in results)
-        generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
+        shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
+        generated |= dict.fromkeys(task for task, share in shares if share and share.interval.mean > 0)
     if generated:
         yield f"Generated data, not official files: {', '.join(generated)}"
 
@@ -202,11 +203,6 @@ def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
         yield from (f"  {name}" for name in names[:_MOST_RUNS])
     if len(names) > _MOST_RUNS:
         yield f"  and {len(names) - _MOST_RUNS} more"
-
-
-def _is_generated(result: Result) -> bool:
-    statistic = result.statistics.get("generated_data")
-    return statistic is not None and statistic.interval.mean > 0
 
 
 def _columns(board: Board, model: str) -> dict[str, Result]:

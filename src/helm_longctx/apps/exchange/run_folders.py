@@ -39,10 +39,6 @@ MOST_TOKENS = 10**9
 """Largest number of tokens of a prompt that is believed."""
 
 
-def _is_object_of_objects(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values())
-
-
 def _is_encodable(value: object) -> bool:
     """Whether a value is a text without lone surrogates, so that it can be a name in files."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
@@ -59,7 +55,10 @@ _SHAPES = {
         "a number of tokens", lambda value: value is None or (is_whole(value) and 0 <= value <= MOST_TOKENS)
     ),
     "depth": Shape("a finite number", lambda value: value is None or (is_number(value) and isfinite(value))),
-    "notes": Shape("an object of objects", _is_object_of_objects),
+    "notes": Shape(
+        "an object of objects",
+        lambda value: isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values()),
+    ),
 }
 """The values of an `Output` that any file can have, whatever its task."""
 
@@ -106,11 +105,6 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
         for name, shape in _SHAPES.items():
             shape.check(f"{place}: {name}", getattr(output, name))
         task.check_record(output.record, place)
-    _check_repeats(run)
-
-
-def _check_repeats(run: OutputRun) -> None:
-    """Check that no answer is in the file twice."""
     places: dict[tuple[str, int], str] = {}
     for output, place in zip(run.outputs, run.places, strict=True):
         first = places.setdefault((output.id, output.repeat), place)

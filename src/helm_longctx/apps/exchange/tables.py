@@ -208,8 +208,11 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record, failure = _record(row, place), row.get("failure") or row.get("error")
     repeat, length = _whole(row, "repeat", place, 1), row.get("length")
+    references = row.get("references")
+    # The cells of our tables have the accepted answers in one text.
+    references = references.split(" | ") if isinstance(references, str) else references
     fields: dict[str, Any] = {"entry": row.get("entry"), "question": row.get("question")}
-    fields |= {RECORD: record} if record is not None else {"references": _texts(row.get("references"))}
+    fields |= {RECORD: record} if record is not None else {"references": references}
     fields |= {LENGTH: parse_length(length, place)} if length else {}
     output = Output(
         id=str(row.get("instance") or place.rpartition(" ")[2]),
@@ -238,11 +241,6 @@ def _record(row: Row, place: str) -> dict[str, Any] | None:
     if not isinstance(record, dict):
         raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
     return record
-
-
-def _texts(value: Any) -> Any:
-    """Return the accepted answers of a cell, which are separated by ` | ` as in our tables."""
-    return value.split(" | ") if isinstance(value, str) else value
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:

@@ -8,7 +8,6 @@ from typing import Any
 from helm_longctx.apps.models.properties import (
     FEWEST_MODELS,
     ModelScore,
-    PropertyCorrelations,
     correlate_properties,
     find_model_scores,
 )
@@ -53,7 +52,9 @@ def _section(board: Board, length: int | None) -> Section | None:
         return None
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
     scatter = _scatter(board, part, length, scores, name)
-    blocks: list[Block] = [scatter, _correlations(scores, name), _table(scores, name)]
+    about = "The search finds models by any property, such as YaRN, MoE or base."
+    table = Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
+    blocks: list[Block] = [scatter, _correlations(scores, name), table]
     title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
     return Section(name, title, blocks, _ABOUT, choice=label(length))
 
@@ -98,11 +99,6 @@ def _texts(properties: ModelProperties) -> dict[str, str]:
     }
 
 
-def _table(scores: Sequence[ModelScore], name: str) -> Table:
-    about = "The search finds models by any property, such as YaRN, MoE or base."
-    return Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
-
-
 def _row(result: Result, properties: ModelProperties) -> list[Cell]:
     texts = _texts(properties)
     unknown = Cell(DASH, note=UNKNOWN)
@@ -127,14 +123,15 @@ def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
         Column("Score and parameters", "Spearman's rank correlation with the active parameters."),
         Column("Models with parameters"),
     ]
-    rows = [_correlation_row(each) for each in correlate_properties(scores)]
+    rows = [
+        [
+            Cell(each.group),
+            *(cell for found in (each.window, each.parameters) for cell in (rho_cell(found), count_cell(found.n))),
+        ]
+        for each in correlate_properties(scores)
+    ]
     about = (
         f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."
     )
     return Table(f"{name}-correlations", "Does a larger window or a larger model score higher?", heads, rows, about)
-
-
-def _correlation_row(each: PropertyCorrelations) -> list[Cell]:
-    pairs = [(rho_cell(found), count_cell(found.n)) for found in (each.window, each.parameters)]
-    return [Cell(each.group), *(cell for pair in pairs for cell in pair)]

@@ -58,16 +58,11 @@ def find_reliability(board: Board, length: int | None) -> list[Reliability]:
 
     Means over a part of a category's tasks are left out, because they would differ by their tasks.
     """
-    columns = board.columns_at(length)
-    parts = dict.fromkeys(part for column in columns for part in (column, *_tasks(board, column, length)))
+    tasks = {column: board.tasks_of(column, length) for column in board.columns_at(length)}
+    # A category with one task has that task's scores.
+    parts = dict.fromkeys(part for column, of in tasks.items() for part in (column, *(of if len(of) > 1 else ())))
     rows = ((part, [score for score in board.competing(length, part) if score.is_complete]) for part in parts)
     return [_reliability(board, part, scores) for part, scores in rows if scores]
-
-
-def _tasks(board: Board, column: str, length: int | None) -> list[str]:
-    # A category with one task has that task's scores.
-    tasks = board.tasks_of(column, length)
-    return tasks if len(tasks) > 1 else []
 
 
 def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliability:
@@ -81,7 +76,7 @@ def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliabili
         len(scores),
         tuple(caveat for score in scores if not score.is_published for caveat in score.caveats),
         _signal(scores),
-        tuple(variance_components(list(map(_score, rows)), [row.instance for row in rows]) for rows in repeated),
+        tuple(variance_components(*map(list, zip(*rows, strict=True))) for rows in repeated),
         _monotonicity(board, part, [score.model for score in scores]),
         _mean(_tokens(task) for task in own),
         _mean(_statistic(task, "cost") for task in own),
@@ -95,15 +90,10 @@ def _results_of_tasks(score: Result) -> list[Result]:
     return [score] if score.task else [task for part in score.parts for task in _results_of_tasks(part)]
 
 
-def _repeated_answers(answers: Iterable[InstanceScore]) -> list[InstanceScore]:
-    """Return the scored answers if a question has several; else nothing."""
-    scored = [answer for answer in answers if answer.score is not None]
-    return scored if len(scored) > len({answer.instance for answer in scored}) else []
-
-
-def _score(answer: InstanceScore) -> float:
-    assert answer.score is not None
-    return answer.score
+def _repeated_answers(answers: Iterable[InstanceScore]) -> list[tuple[float, str]]:
+    """Return the score and the instance of each scored answer if a question has several; else nothing."""
+    scored = [(answer.score, answer.instance) for answer in answers if answer.score is not None]
+    return scored if len(scored) > len({instance for _, instance in scored}) else []
 
 
 def _signal(scores: Sequence[Result]) -> SignalToNoise | None:

@@ -56,7 +56,7 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
         Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
-        *(_number(name, _cost(results) if name == COST else _mean(results, name)) for name in names),
+        *(_number(name, _sum(results, name) if name == COST else _mean(results, name)) for name in names),
         Cell("open" if page else "", link=page),
         Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
     ]
@@ -76,8 +76,7 @@ def _number(name: str, value: float | None) -> Cell:
     return number_cell(value)
 
 
-def _cost(results: Sequence[Result]) -> float | None:
-    """Return the cost of all answers of a run."""
-    # Only known costs are added. Answers whose provider counts no tokens have no cost.
-    costs = [answer.values[COST] for each in results for answer in each.answers if COST in answer.values]
-    return sum(costs) if costs else None
+def _sum(results: Sequence[Result], name: str) -> float | None:
+    """Return the sum of a statistic over all answers of a run that have it."""
+    values = [answer.values[name] for each in results for answer in each.answers if name in answer.values]
+    return sum(values) if values else None
