@@ -123,10 +123,15 @@ def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
     return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
 
 
-def score_row(result: Result) -> dict[str, Any]:
-    """Return a score with its interval and its mark for the data of a plot."""
-    row = interval_row(result.interval)
-    return {**row, "mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else row
+def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
+    """Return a score with its model, its interval and its mark for the data of a plot.
+
+    Args:
+        about: further fields, such as the panel and the length.
+    """
+    marks = {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
+    kind = kind_of(board, result.model)
+    return {"model": short_name(result.model), **about, **interval_row(result.interval), **marks, "kind": kind}
 
 
 def interval_row(interval: Interval) -> dict[str, float | None]:

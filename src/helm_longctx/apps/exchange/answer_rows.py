@@ -19,9 +19,8 @@ from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.runs.answers import Answer, read_answers
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
-from helm_longctx.tasks.arguments import arguments_of
 from helm_longctx.tasks.benchmark import Benchmark, Metric
-from helm_longctx.tasks.entry import Entry, arguments_of_method, check_entry
+from helm_longctx.tasks.entry import Entry, arguments_of, arguments_of_method, check_entry
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 

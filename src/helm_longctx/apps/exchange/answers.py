@@ -15,8 +15,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.shapes import is_whole
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Task, is_whole
 
 RECORD = "record"
 """The field of an exported answer that has the whole record, so that an import gives the same score."""

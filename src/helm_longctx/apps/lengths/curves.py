@@ -18,8 +18,8 @@ from helm_longctx.results.cells import (
     kind_of,
     model_cell,
     number_cell,
+    plot_row,
     score_cell,
-    score_row,
     short_name,
 )
 from helm_longctx.results.means import OVERALL
@@ -105,15 +105,18 @@ def _curves(board: Board, name: str) -> Figure | None:
     parts = [part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1]
     parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
     rows = [
-        _curve_row(board, part, result)
+        plot_row(board, result, part=board.titles[part], length=label(length))
         for model in all_models(board)
         for part in parts
         for length in board.lengths
         if (result := board.score(model, part, length))
     ]
     rows += [
-        {**_curve_row(board, part, result), "model": f"{short_name(model)}, closed book", "kind": "floor"}
-        for (model, part, _, context), result in board.scores.items()
+        {
+            **plot_row(board, result, part=board.titles[part], length=label(length)),
+            **{"model": f"{short_name(model)}, closed book", "kind": "floor"},
+        }
+        for (model, part, length, context), result in board.scores.items()
         if part in parts and context == "none"
     ]
     if not rows:
@@ -125,11 +128,6 @@ def _curves(board: Board, name: str) -> Figure | None:
     )
     spec = curves([board.titles[part] for part in parts], [label(length) for length in board.lengths], _unit(board))
     return Figure(name, "Score over length", about, spec, rows, by_model=True)
-
-
-def _curve_row(board: Board, part: str, result: Result) -> dict[str, Any]:
-    name = {"model": short_name(result.model), "part": board.titles[part], "length": label(result.length)}
-    return {**name, **score_row(result), "kind": kind_of(board, result.model)}
 
 
 def _table(board: Board, name: str) -> Table | None:

@@ -11,12 +11,10 @@ from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
     all_models,
     caveat_kinds,
-    kind_of,
     model_cell,
     number_cell,
+    plot_row,
     score_cell,
-    score_row,
-    short_name,
 )
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.lengths import (
@@ -68,13 +66,9 @@ def _levels(board: Board, sweep: Sweep, length: int | None) -> dict[str, Levels]
 
 def _figure(board: Board, found: list[tuple[Sweep, dict[str, Levels]]], name: str) -> Figure:
     rows = [
-        {
-            **{"model": short_name(model), "part": sweep.title, "level": level},
-            **score_row(score),
-            "kind": kind_of(board, model),
-        }
+        plot_row(board, score, part=sweep.title, level=level)
         for sweep, models in found
-        for model, levels in models.items()
+        for levels in models.values()
         for level, score in levels.items()
     ]
     levels = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)

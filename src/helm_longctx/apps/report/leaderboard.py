@@ -13,13 +13,12 @@ from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
     count_cell,
-    kind_of,
     model_cell,
     number_cell,
     own_first,
+    plot_row,
     rank_cell,
     score_cell,
-    score_row,
     short_name,
     shown_models,
 )
@@ -154,10 +153,7 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
     if not models or len(models) + len(floors) < 2:
         return None
     by_model = {each.model: each for each in ranking}
-    rows = [
-        {"model": short_name(each.model), **score_row(each), "kind": kind_of(board, each.model)}
-        for each in (*(by_model[model] for model in models), *floors)
-    ]
+    rows = [plot_row(board, each) for each in (*(by_model[model] for model in models), *floors)]
     about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
