@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import html
 import json
 import os
@@ -11,12 +13,14 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
+import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import MetricNameMatcher, Schema
 from helm.benchmark.run_spec import RunSpec
@@ -24,7 +28,6 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.results.leaderboard.full_texts import FullTexts, file_name
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.files import (
@@ -38,7 +41,7 @@ from helm_longctx.runs.files import (
     repeat_of,
     rewrite_states,
 )
-from helm_longctx.runs.prompts import instance_names
+from helm_longctx.runs.prompts import instance_names, read_prompts
 from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)
@@ -342,3 +345,87 @@ def _json_list(path: Path) -> Iterator[Callable[[Any], None]]:
 
         yield add
         file.write(b"\n]")
+
+
+FOLDER = "prompts"
+INDEX = "index.html"
+
+
+class FullTexts:
+    """The folder `prompts` of a run, with a file `<digest>.txt.gz` for each text and an index page.
+
+    Web servers send these files as compressed text. A file that exists is not written again.
+
+    Args:
+        run: the run's folder, `…/runs/<suite>/<run>`.
+    """
+
+    def __init__(self, run: Path):
+        self._run, self._folder = run, run / FOLDER
+        self._digests: set[str] = set()
+
+    def add(self, text: str) -> str:
+        """Write a text and return its digest."""
+        data = text.encode("utf-8", "surrogatepass")
+        return self._write(hashlib.sha256(data).hexdigest(), data)
+
+    def copy_prompts(self, limit: int) -> None:
+        """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
+        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+            for digest, data in read_prompts(self._run):
+                if len(data) > limit:
+                    self._write(digest, data)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._digests
+
+    def link(self, digest: str) -> str:
+        """Return the address of a text, relative to the page's."""
+        return self._url(file_name(digest))
+
+    @property
+    def index(self) -> str:
+        """The address of the index page."""
+        return self._url(INDEX)
+
+    def finish(self, digests: dict[str, str]) -> None:
+        """Write the index page, and remove files of an earlier run in the same folder.
+
+        Args:
+            digests: instance name to the digest of its prompt.
+        """
+        names = {file_name(digest) for digest in self._digests}
+        for path in (*self._folder.glob("*.txt.*"), self._folder / INDEX):
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+        if names:
+            (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
+
+    def _write(self, digest: str, data: bytes) -> str:
+        self._digests.add(digest)
+        path = self._folder / file_name(digest)
+        if not path.exists():
+            self._folder.mkdir(exist_ok=True)
+            part = path.with_suffix(".part")
+            # With mtime=0 the file depends only on the text. Level 1 is fast, and the page is rarely opened.
+            part.write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
+            os.replace(part, path)
+        return digest
+
+    def _url(self, name: str) -> str:
+        # helm-server serves HELM's output folder as `benchmark_output`.
+        parts = ("runs", self._run.parent.name, self._run.name, FOLDER, name)
+        return "/".join(["benchmark_output", *(quote(part, safe="") for part in parts)])
+
+
+def file_name(digest: str) -> str:
+    """Return the name of the file with the text of a digest."""
+    return f"{digest[:16]}.txt.gz"
+
+
+def _index(title: str, digests: dict[str, str]) -> str:
+    rows = "\n".join(
+        f'<li><a href="{file_name(digest)}">{html.escape(instance)}</a></li>' for instance, digest in digests.items()
+    )
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+    return f"{head}<h1>Prompts of {html.escape(title)}</h1>\n<ol>\n{rows}\n</ol>\n"
