@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from helm_longctx.apps.exchange.answers import resolve_entry
-from helm_longctx.apps.exchange.run_folders import write_run
+from helm_longctx.apps.exchange.importing import write_run
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
 
