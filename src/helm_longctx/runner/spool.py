@@ -29,6 +29,9 @@ from helm_longctx.runs.elision import evidence_of
 from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.sample import Sample
 
+Select = Callable[[int, Iterable[str]], Sequence[int]]
+"""(number of prompts, prompts) → the numbers of those that are wanted. Prompts are read once, one at a time."""
+
 
 class Spool:
     """An unnamed temporary file that holds each text once. The system removes it when the process ends.
@@ -132,13 +135,12 @@ def adapt(
     max_instances: int | None,
     parallelism: int,
     spool: Spool,
-    select: Callable[[Sequence[str]], Sequence[int]] | None = None,
+    select: Select | None = None,
 ) -> list[StoredRequest]:
     """Make a run's requests in HELM's order, with their prompts in the spool.
 
     Args:
-        select: (digests of all inputs in the spool) → the numbers of the instances whose requests are made; None for
-            all instances.
+        select: selects the instances whose requests are made; None for all.
 
     Raises:
         TooLongError: prompts are too long, and the run entry has `truncation=error`.
@@ -150,7 +152,8 @@ def adapt(
         splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
         stored = runner.downsample_eval_instances(stored, max_instances, splits)
     if select:
-        stored = [stored[number] for number in select([_name(instance) for instance in stored])]
+        prompts = (spool.get(_name(instance)) for instance in stored)
+        stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
     for batch in _split_into_batches(stored, parallelism):

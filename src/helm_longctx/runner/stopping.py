@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
@@ -79,14 +78,14 @@ def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule:
     """
     questions = []
     for group in group_specs(rule, specs):
-        looks = {size for spec in group for size in read_looks(Path(runner._get_run_path(spec)))}
+        looks = {size for spec in group for size in read_looks(runner.run_path(spec))}
         questions.append((group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks)))
     stops, size = [], FIRST
     while questions:
         runner.run_all([_limit(spec, size) for group, _ in questions for spec in group])
         still_open = []
         for group, question in questions:
-            paths = [Path(runner._get_run_path(spec)) for spec in group]
+            paths = [runner.run_path(spec) for spec in group]
             rows = [read_scores(path, BENCHMARKS) for path in paths]
             question.observe(rows)
             for path in paths:

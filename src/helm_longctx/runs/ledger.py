@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import dacite
 from helm.common.general import asdict_without_nones
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs.durable import DurableLines
+from helm_longctx.runs.journal import parse_object
 
 NAME = "batches.jsonl"
 
@@ -72,7 +72,7 @@ class BatchPart:
 
     def request(self, name: str) -> Request:
         """Return a request. Its prompt is empty."""
-        return dacite.from_dict(Request, self.requests[name]["request"], dacite.Config(check_types=False))
+        return parse_object(Request, self.requests[name]["request"])
 
     def sent(self, name: str) -> dict[str, Any]:
         """Return the data that was sent in addition to a request's prompt."""

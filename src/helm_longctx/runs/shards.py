@@ -76,13 +76,13 @@ def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
             _wait_for(path)
         try:
             yield
-        except BaseException:
+        finally:
             lock.close()
-            # The end of the run's lock removes the run's folder if no process has written anything else.
-            with suppress(OSError, InputError), lock_run(run_path):
-                path.unlink()
-                path.parent.rmdir()
-            raise
+            if not any(path.parent.glob("*.jsonl")):
+                # The end of the run's lock removes the run's folder if no process has written anything else.
+                with suppress(OSError, InputError), lock_run(run_path):
+                    path.unlink()
+                    path.parent.rmdir()
 
 
 def wait_for_shards(run_path: Path) -> None:

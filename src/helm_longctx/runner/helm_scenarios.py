@@ -7,7 +7,7 @@ runner writes them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from helm.benchmark import runner
@@ -20,7 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.interruptions import DISK_FULL
-from helm_longctx.runner.spool import Spool, StoredRequest, point_to
+from helm_longctx.runner.spool import Select, Spool, StoredRequest, point_to
 from helm_longctx.runs.conversation import elide_texts, request_text
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.tasks.entry import is_our_method
@@ -53,12 +53,12 @@ def adapt_for_helm(
     max_instances: int | None,
     parallelism: int,
     spool: Spool,
-    select: Callable[[Sequence[str]], Sequence[int]] | None = None,
+    select: Select | None = None,
 ) -> list[StoredRequest]:
     """Make the requests that HELM's runner makes, in the same order.
 
     Args:
-        select: (digests of all prompts in the spool) → the numbers of the requests that are wanted; None for all.
+        select: selects the requests that are wanted; None for all.
     """
     if any(instance.id is None for instance in instances):
         instances = with_instance_ids(instances)
@@ -68,7 +68,8 @@ def adapt_for_helm(
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
     requests = [_store(state, spool) for state in states]
-    return [requests[number] for number in select([each.digest for each in requests])] if select else requests
+    wanted = select(len(requests), (each.text() for each in requests)) if select else range(len(requests))
+    return [requests[number] for number in wanted]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
