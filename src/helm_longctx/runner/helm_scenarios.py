@@ -34,7 +34,13 @@ HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
 
 def is_long_context(spec: RunSpec) -> bool:
     """Whether the runner can make the requests of a run: it is ours, or of one of HELM's long-context scenarios."""
-    return is_our_method(spec.adapter_spec.method) or _is_helms(spec)
+    if is_our_method(spec.adapter_spec.method):
+        return True
+    # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of HELM's entries has any.
+    if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
+        return False
+    make = get_run_spec_function(spec.name.partition(":")[0])
+    return getattr(make, "__module__", None) == HELMS_ENTRIES
 
 
 def make_scenario(spec: RunSpec) -> Scenario:
@@ -67,7 +73,13 @@ def adapt_for_helm(
         instances = runner.downsample_eval_instances(instances, max_instances, splits)
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
-    requests = [_store(state, spool) for state in states]
+    requests = []
+    for state in states:
+        tokens, references = state.request.max_tokens, state.instance.references
+        place = point_to(request_text(state.request), spool)
+        sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
+        evidence = evidence_of([reference.output.text for reference in references], sample)
+        requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
     wanted = select(len(requests), (each.text() for each in requests)) if select else range(len(requests))
     return [requests[number] for number in wanted]
 
@@ -107,14 +119,6 @@ def wrap_helm_errors(spec: RunSpec) -> Iterator[None]:
         raise InputError(f"{spec.scenario_spec.class_name} cannot make the requests: {reason}") from error
 
 
-def _is_helms(spec: RunSpec) -> bool:
-    # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of these entries has any.
-    if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
-        return False
-    make = get_run_spec_function(spec.name.partition(":")[0])
-    return getattr(make, "__module__", None) == HELMS_ENTRIES
-
-
 @contextmanager
 def _without_prompts_in_log() -> Iterator[None]:
     """Log only HELM's warnings in the block, because its adapters log the prompt of an instance line by line."""
@@ -125,11 +129,3 @@ def _without_prompts_in_log() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def _store(state: RequestState, spool: Spool) -> StoredRequest:
-    tokens, references = state.request.max_tokens, state.instance.references
-    place = point_to(request_text(state.request), spool)
-    sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
-    evidence = evidence_of([reference.output.text for reference in references], sample)
-    return StoredRequest(state, elide_texts(state.request, evidence), sample, spool)

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -146,7 +145,10 @@ def adapt(
         TooLongError: prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
-    stored = [_move_out(instance, spool) for instance in instances]
+    stored = []
+    for instance in instances:
+        extra = {**(instance.extra_data or {}), _PLACE: point_to(request_text(instance.input), spool)}
+        stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
     if max_instances is not None:
         # HELM's own function draws the same instances as in HELM's runner.
         splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
@@ -156,8 +158,9 @@ def adapt(
         stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
-    for batch in _split_into_batches(stored, parallelism):
-        whole = [_move_in(instance, spool) for instance in batch]
+    for start in range(0, len(stored), parallelism):
+        batch = stored[start : start + parallelism]
+        whole = [replace(each, input=with_text(each.input, spool.get(_name(each)))) for each in batch]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
         except TooLongError as error:  # one error later names the prompts of all batches
@@ -222,18 +225,6 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, request=self._whole_request(state))
 
 
-def _move_out(instance: Instance, spool: Spool) -> Instance:
-    """Put the prompt of an instance into the spool, and its digest into the sample. The input is empty then."""
-    place = point_to(request_text(instance.input), spool)
-    empty = without_text(instance.input)
-    return replace(instance, input=empty, extra_data={**(instance.extra_data or {}), _PLACE: place})
-
-
-def _move_in(instance: Instance, spool: Spool) -> Instance:
-    """Undo `_move_out`."""
-    return replace(instance, input=with_text(instance.input, spool.get(_name(instance))))
-
-
 _PLACE = "full_prompt"
 """The field of a sample that names the text in the spool."""
 
@@ -252,23 +243,12 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
     instances: dict[int, Instance] = {}
     requests = []
     for state in states:
-        stored = _store_one(state, spool)
-        instance = instances.setdefault(id(state.instance), stored.state.instance)
-        requests.append(replace(stored, state=replace(stored.state, instance=instance)))
+        instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
+        evidence = evidence_of([reference.output.text for reference in instance.references], sample)
+        sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
+        shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
+        empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
+        request = without_text(state.request)
+        state = replace(state, instance=instances.setdefault(id(instance), empty), request=request)
+        requests.append(StoredRequest(state, request, sample, spool, (shown[0], shown[1])))
     return requests
-
-
-def _store_one(state: RequestState, spool: Spool) -> StoredRequest:
-    instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
-    evidence = evidence_of([reference.output.text for reference in instance.references], sample)
-    sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
-    shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
-    empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
-    request = without_text(state.request)
-    return StoredRequest(replace(state, instance=empty, request=request), request, sample, spool, (shown[0], shown[1]))
-
-
-def _split_into_batches(instances: list[Instance], size: int) -> Iterator[list[Instance]]:
-    iterator = iter(instances)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -130,11 +130,11 @@ class Ledger(DurableLines):
             **receiver._asdict(),
             "route": route,
             "time": time.time(),
-            "requests": {
-                name: {"request": _without_prompt(request), "sent": dict(sent)}
-                for name, (request, sent) in requests.items()
-            },
+            "requests": {},
         }
+        for name, (request, sent) in requests.items():
+            bare = replace(request, prompt="", messages=None if request.messages is None else [])
+            part["requests"][name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}
         self._record(part)
         return self._parts[part["part"]]
 
@@ -161,11 +161,6 @@ class Ledger(DurableLines):
             self._parts[step["part"]] = BatchPart(step["part"], **values)
         else:
             self._parts[step["part"]] = replace(self._parts[step["part"]], **values)
-
-
-def _without_prompt(request: Request) -> dict[str, Any]:
-    messages: list[dict[str, str]] | None = None if request.messages is None else []
-    return asdict_without_nones(replace(request, prompt="", messages=messages))
 
 
 def ledgers(runs: Iterable[Path]) -> Iterator[Ledger]:
