@@ -30,8 +30,7 @@ from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runner.runner import runner_arguments
-from helm_longctx.runner.strategy import Strategy
+from helm_longctx.runner.runner import Strategy, runner_arguments
 
 CHARACTERS = 16_000
 """Characters of a prompt of about 4k tokens."""

@@ -10,17 +10,16 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance, Scenario, create_scenario, with_instance_ids
+from helm.benchmark.scenarios.scenario import Instance, Scenario, create_scenario, with_instance_ids
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.interruptions import DISK_FULL
-from helm_longctx.runner.spool import Select, Spool, StoredRequest, point_to
+from helm_longctx.runner.spool import Select, Spool, StoredRequest, draw_instances, point_to
 from helm_longctx.runs.conversation import elide_texts, request_text
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.tasks.entry import is_our_method
@@ -68,9 +67,7 @@ def adapt_for_helm(
     """
     if any(instance.id is None for instance in instances):
         instances = with_instance_ids(instances)
-    if max_instances is not None:
-        splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
-        instances = runner.downsample_eval_instances(instances, max_instances, splits)
+    instances = draw_instances(instances, adapter, max_instances)
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
     requests = []

@@ -16,7 +16,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.request import Request
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
@@ -195,8 +195,13 @@ def load_object(path: Path, kind: Any) -> Any:
     Raises:
         InputError: the file is missing or damaged.
     """
-    with reading(path):
+    try:
         return from_json(path.read_bytes(), kind)
+    except Exception as error:
+        # HELM's codec raises groups of errors.
+        if not (isinstance(error, OSError) or is_format_error(error)):
+            raise
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
 
 
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.locks import lock_run
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.cache import server_digest, with_digest_cache
 from helm_longctx.runner.helm_scenarios import (
@@ -40,7 +41,8 @@ from helm_longctx.runner.helm_scenarios import (
     wrap_helm_errors,
 )
 from helm_longctx.runner.interruptions import explain_full_disk, stoppable
-from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
+from helm_longctx.runner.prepared import Answers, PreparedRun
+from helm_longctx.runner.resuming import check_others, is_complete, is_made, retry_cut, retry_factor
 from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
@@ -52,7 +54,6 @@ from helm_longctx.runner.spool import (
     whole_request,
     written_state,
 )
-from helm_longctx.runner.strategy import Answers, PreparedRun, Strategy
 from helm_longctx.runner.windows import WindowError, check_window, may_exceed
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
@@ -106,6 +107,53 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
     rows = (row for result in results for row in result.per_instance_stats)
     return stats, (without for row in rows for without in remove_per_instance_stats_nans([row]))
+
+
+class Strategy:
+    """Says which requests of a run are sent, and how. This one sends each request on its own, and completes the run.
+
+    Attributes:
+        completes: whether runs are complete at the end.
+        purpose: what can be done only with runs that the runner streams; empty if HELM's own code makes the other runs.
+        process: name of this process if it makes only a part of a run (see `Journal`).
+    """
+
+    completes = True
+    purpose = ""
+    process: str | None = None
+
+    @contextmanager
+    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
+        """Hold what all runs need while the block makes them.
+
+        Args:
+            specs: the runs that the runner streams.
+        """
+        yield
+
+    def lock(self, run_path: Path) -> AbstractContextManager[None]:
+        """Return the lock of a run's folder, which no other process may hold while the run is made."""
+        return lock_run(run_path)
+
+    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
+        """Whether a run need not be made."""
+        return runner.skip_completed_runs and runner.is_made(spec)
+
+    def select(self, total: int, prompts: Iterable[str]) -> Sequence[int]:
+        """Return the numbers of those prompts whose requests are made; see `spool.Select`."""
+        return range(total)
+
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Make a run: prepare it, ask the model, and write the run's files.
+
+        Raises:
+            InputError: the run cannot be made. The answers that have arrived are kept.
+        """
+        check_others(runner.run_path(spec))
+        with runner.prepare(spec) as run:
+            if run.is_ours:
+                run.store_prompts()
+            runner.write(run, run.ask())
 
 
 def _explain(error: Exception) -> str | None:

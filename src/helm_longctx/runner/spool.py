@@ -149,10 +149,7 @@ def adapt(
     for instance in instances:
         extra = {**(instance.extra_data or {}), _PLACE: point_to(request_text(instance.input), spool)}
         stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
-    if max_instances is not None:
-        # HELM's own function draws the same instances as in HELM's runner.
-        splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
-        stored = runner.downsample_eval_instances(stored, max_instances, splits)
+    stored = draw_instances(stored, adapter, max_instances)
     if select:
         prompts = (spool.get(_name(instance)) for instance in stored)
         stored = [stored[number] for number in select(len(stored), prompts)]
@@ -169,6 +166,16 @@ def adapt(
         raise TooLongError(excess)
     # The requests are ordered by batch and then by trial, but HELM's order is by trial.
     return sorted(requests, key=lambda each: each.state.train_trial_index)
+
+
+def draw_instances(instances: list[Instance], adapter: Adapter, most: int | None) -> list[Instance]:
+    """Return at most so many instances for evaluation, which are those that HELM's runner draws."""
+    if most is None:
+        return instances
+    drawn: list[Instance] = runner.downsample_eval_instances(
+        instances, most, adapter.adapter_spec.eval_splits or EVAL_SPLITS
+    )
+    return drawn
 
 
 def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:

@@ -16,7 +16,7 @@ from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat, merge_stat
 
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.runner.rejudge import load_object
@@ -91,18 +91,18 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     if incomplete := find_incomplete_files(run):
         yield f"{', '.join(incomplete)}: missing or cut off; repeat that run"
         return
-    rows: list[PerInstanceStats] = _load(run / INSTANCE_STATS, list[PerInstanceStats])
+    rows: list[PerInstanceStats] = load_object(run / INSTANCE_STATS, list[PerInstanceStats])
     for row in rows:
         for stat in row.stats:
             if stat.count and not _is_close(stat.mean, stat.sum / stat.count):
                 label = f"{_label(_row_key(row))} has the mean {stat.mean} of {_title(stat.name)}"
                 yield f"{INSTANCE_STATS}: {label}, and the sum {stat.sum} of {stat.count}"
-    stats = _load(run / STATS, list[Stat])
+    stats = load_object(run / STATS, list[Stat])
     entry = read_json(run / RUN_SPEC)["scenario_spec"].get("args", {}).get("entry")
     if entry is None:
         yield from _compare(stats, _means(rows))
         return
-    state = _load(run / STATES, ScenarioState)
+    state = load_object(run / STATES, ScenarioState)
     stored = StoredMetric(benchmark_of(entry).name, rows)
     expected = {stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats}
     yield from _compare(stats, expected, is_all=True)
@@ -114,16 +114,6 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     for each in state.request_states if answers else ():
         if each.result and failure_of(each.result) is None and each.result.completions[0].text not in texts:
             yield f"{STATES}: the answer to {_label(_state_key(each))} is not in the journal"
-
-
-def _load(path: Path, kind: Any) -> Any:
-    try:
-        return load_object(path, kind)
-    except Exception as error:
-        # HELM's codec raises groups of errors.
-        if isinstance(error, InputError) or not is_format_error(error):
-            raise
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
 
 
 class StoredMetric(LongContextMetric):

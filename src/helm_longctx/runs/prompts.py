@@ -151,18 +151,15 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """
     index = read_json(run_path / INDEX)
     with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
-        prompt = _read_text(run_path / TEXTS, *index["prompts"][prompt_digest])
+        frame, start, size = index["prompts"][prompt_digest]
+        with (run_path / TEXTS).open("rb") as file:
+            file.seek(frame)
+            with zstandard.ZstdDecompressor().stream_reader(file) as stream:
+                stream.seek(start)
+                prompt = stream.read(size).decode("utf-8", "surrogatepass")
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
-
-
-def _read_text(path: Path, frame: int, start: int, size: int) -> str:
-    with path.open("rb") as file:
-        file.seek(frame)
-        with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-            stream.seek(start)
-            return stream.read(size).decode("utf-8", "surrogatepass")
 
 
 def _stock_prompt(run_path: Path, name: str) -> str:
@@ -182,13 +179,14 @@ def _state_names(run_path: Path) -> list[str]:
     path = run_path / STATES
     if not path.is_file():
         raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
-    instances = ((state["instance"], state) for state in read_states(path))
-    return instance_names((each["id"], each.get("sub_split"), _prompt_digest(state)) for each, state in instances)
 
+    def prompts() -> Iterator[tuple[str | int | None, str | None, str]]:
+        for state in read_states(path):
+            instance, sample = state["instance"], find_sample(state["instance"])
+            stored = sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
+            yield instance["id"], instance.get("sub_split"), stored
 
-def _prompt_digest(state: State) -> str:
-    sample = find_sample(state["instance"])
-    return sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
+    return instance_names(prompts())
 
 
 def _prompt_text(state: State) -> str:

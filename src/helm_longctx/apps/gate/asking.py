@@ -28,9 +28,9 @@ from helm_longctx.results.statistics.noninferiority_power import (
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.estimate import Estimate, TaskSample
 from helm_longctx.runner.machines.shards import OneShard
+from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spending import Limit
-from helm_longctx.runner.strategy import PreparedRun
 from helm_longctx.runs.shards import Shard
 
 

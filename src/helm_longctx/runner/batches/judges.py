@@ -20,7 +20,6 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.codec import from_json
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import judge_client
@@ -36,9 +35,10 @@ from helm_longctx.runner.batches.submission import (
     wrap_provider_errors,
 )
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
+from helm_longctx.runner.rejudge import load_object
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runs.files import STATES
 from helm_longctx.runs.ledger import Ledger, Receiver
 
 _log = logging.getLogger(__name__)
@@ -144,8 +144,7 @@ def _read_states(runner: LongContextRunner, spec: RunSpec) -> Sequence[RequestSt
     """Return the states of a run, with the results that exist."""
     path = runner.run_path(spec) / STATES
     if runner.is_made(spec):
-        with reading(path):
-            complete: ScenarioState = from_json(path.read_bytes(), ScenarioState)
+        complete: ScenarioState = load_object(path, ScenarioState)
         # A complete run also contains the old verdicts, which must not be used.
         return [replace(state, annotations=None) for state in complete.request_states]
     with runner.prepare(spec) as run:

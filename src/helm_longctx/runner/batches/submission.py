@@ -29,11 +29,11 @@ from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
+from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.resuming import find_first_answer
-from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runner.strategy import PreparedRun, Strategy
 from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
 
 _log = logging.getLogger(__name__)

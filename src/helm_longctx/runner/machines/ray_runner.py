@@ -42,8 +42,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import OneShard
-from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.strategy import Strategy
+from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.shards import Shard
 
 WORKERS = "HELM_LONGCTX_WORKERS"

@@ -17,8 +17,8 @@ from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import Key, order_by_prefix, prefix_keys
-from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.strategy import PreparedRun, Strategy
+from helm_longctx.runner.prepared import PreparedRun
+from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.shards import Shard, lock_shard, process_name
 

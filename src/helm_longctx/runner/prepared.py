@@ -1,20 +1,18 @@
-"""A prepared run, and the strategies: which of its requests are sent, and how."""
+"""A prepared run: everything that it needs before the model is asked, and the answers afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import Scenario
 from helm.common.hierarchical_logger import hlog, htrack_block
 
-from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.prefixes import (
@@ -26,14 +24,10 @@ from helm_longctx.runner.prefixes import (
     order_by_prefix,
     prefix_keys,
 )
-from helm_longctx.runner.resuming import check_others
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
 from helm_longctx.runs.journal import Journal
 from helm_longctx.tasks.entry import is_our_method
-
-if TYPE_CHECKING:
-    from helm_longctx.runner.runner import LongContextRunner
 
 
 class Answers(NamedTuple):
@@ -112,50 +106,3 @@ class PreparedRun:
             pending = [PendingRequest(self.requests[number], beginnings[number]) for number in order]
             answered = dict(zip(order, ask_all(pending, asking, self.parallelism), strict=True))
             return Answers([answered[number] for number in range(total)], asking.finish())
-
-
-class Strategy:
-    """Says which requests of a run are sent, and how. This one sends each request on its own, and completes the run.
-
-    Attributes:
-        completes: whether runs are complete at the end.
-        purpose: what can be done only with runs that the runner streams; empty if HELM's own code makes the other runs.
-        process: name of this process if it makes only a part of a run (see `Journal`).
-    """
-
-    completes = True
-    purpose = ""
-    process: str | None = None
-
-    @contextmanager
-    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
-        """Hold what all runs need while the block makes them.
-
-        Args:
-            specs: the runs that the runner streams.
-        """
-        yield
-
-    def lock(self, run_path: Path) -> AbstractContextManager[None]:
-        """Return the lock of a run's folder, which no other process may hold while the run is made."""
-        return lock_run(run_path)
-
-    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
-        """Whether a run need not be made."""
-        return runner.skip_completed_runs and runner.is_made(spec)
-
-    def select(self, total: int, prompts: Iterable[str]) -> Sequence[int]:
-        """Return the numbers of those prompts whose requests are made; see `spool.Select`."""
-        return range(total)
-
-    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
-        """Make a run: prepare it, ask the model, and write the run's files.
-
-        Raises:
-            InputError: the run cannot be made. The answers that have arrived are kept.
-        """
-        check_others(runner.run_path(spec))
-        with runner.prepare(spec) as run:
-            if run.is_ours:
-                run.store_prompts()
-            runner.write(run, run.ask())
