@@ -58,7 +58,7 @@ class Timed(Strategy):
         """Make a run."""
         with runner.prepare(spec) as run:
             run.store_prompts()
-            self.start = Moment.now()
+            self.began = Moment.now()
             answers = run.ask()
             self.answered = Moment.now()
             runner.write(run, answers)
@@ -84,9 +84,9 @@ def run_questions(folder: Path, questions: Path, threads: int) -> dict[str, Mome
     runner.logs_scores = False
     runner.run_all(specs)
     return {
-        "ask": timed.answered - timed.start,
+        "ask": timed.answered - timed.began,
         "score and write": timed.written - timed.answered,
-        "whole": timed.written - timed.start,
+        "whole": timed.written - timed.began,
     }
 
 
