@@ -36,7 +36,7 @@ from helm_longctx.runs.files import (
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.shards import wait_for_shards
-from helm_longctx.tasks.arguments import read_times
+from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 ARGUMENT = "retry_cut"

@@ -179,14 +179,14 @@ def _state_names(run_path: Path) -> list[str]:
     path = run_path / STATES
     if not path.is_file():
         raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
+    instances = ((state["instance"], state) for state in read_states(path))
+    return instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
 
-    def prompts() -> Iterator[tuple[str | int | None, str | None, str]]:
-        for state in read_states(path):
-            instance, sample = state["instance"], find_sample(state["instance"])
-            stored = sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
-            yield instance["id"], instance.get("sub_split"), stored
 
-    return instance_names(prompts())
+def prompt_digest(state: State) -> str:
+    """Return the digest of the whole prompt of a request state, in which the text itself can be elided."""
+    sample = find_sample(state["instance"])
+    return sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
 
 
 def _prompt_text(state: State) -> str:

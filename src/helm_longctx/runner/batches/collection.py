@@ -20,7 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import LostResultsError, Outcome, Service, is_missing
-from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.batches.judges import JudgeClients, reply_store

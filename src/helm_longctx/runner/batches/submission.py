@@ -21,10 +21,9 @@ from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
-from helm_longctx.models.apis.bodies import without_prompt
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.protocol import Body, without_prompt
 from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
