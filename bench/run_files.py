@@ -65,7 +65,7 @@ def fabricate_depths(root: Path, questions: int) -> None:
 def models(folder: Path, address: str) -> Path:
     """Write the ready deployments with our address for vLLM. They have no windows: tokenizers are on the hub."""
     folder.mkdir(parents=True)
-    for path in (ROOT / "src/helm_longctx/cli/config").glob("*.yaml"):
+    for path in (ROOT / "src/helm_longctx/models").glob("*.yaml"):
         text = path.read_text().replace("http://localhost:8000/v1/", address)
         (folder / path.name).write_text(re.sub(r" *max_sequence_length: .*\n", "", text))
     return folder

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from core_evals.helm_longctx.framework import make_framework
-from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, load_parser
+from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, PANELS, load_parser
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.data_cards import DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label
@@ -256,9 +256,9 @@ def _commands() -> Iterator[str]:
     yield from _table(("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items()))
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
     parser: Any = load_parser()
-    for panel, commands in COMMANDS.items():
+    for panel in PANELS:
         yield f"## {panel}\n"
-        for command in commands:
+        for command in (each for each in COMMANDS if each.panel == panel):
             yield from _command(f"helm-longctx {command.name}", parser.commands[command.name])
 
 
