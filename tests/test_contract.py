@@ -32,9 +32,8 @@ from helm_longctx.cli.confs import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
-from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.entry import OUTPUT_LIMITS, Entry, parse_entry
+from helm_longctx.tasks.entry import ARGUMENTS, OUTPUT_LIMITS, Entry, parse_entry
 from helm_longctx.tasks.groups import CLOSED_BOOK
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.metric_names import CONDITIONS

@@ -16,9 +16,8 @@ from helm.common.request import Request
 from helm_longctx.models import registration
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.registration import WORDS, register
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 
 BASELINES = {

@@ -35,7 +35,7 @@ from helm_longctx.results.printing import score_tables
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.tasks.entry import Entry, check_entry, parse_entry, split_entry
+from helm_longctx.tasks.entry import Entry, check_entry, fetch_command, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
@@ -148,7 +148,7 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
     folders = [Path(path) for entry in config["entries"].values() if (path := split_entry(entry)[1].get("path"))]
     if folders:
         root, entry = DataRoot.find(output_path), parse_entry(BENCHMARKS, config["passages"])
-        ensure(entry.sources, root, entry.fetch_command(root))
+        ensure(entry.sources, root, fetch_command([entry], root))
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
             write_questions(root / entry.sources[0].paths[0], kind, parse_length(length), folder)

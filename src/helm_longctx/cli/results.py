@@ -15,8 +15,7 @@ import yaml
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
 from helm_longctx.documents.terminal import find_width, print_grid
 from helm_longctx.errors import InputError, bad_argument, is_format_error
-from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.leaderboard.schema import (
     all_sections,

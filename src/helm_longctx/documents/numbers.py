@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from helm_longctx.redaction.invisible import is_invisible
+from helm_longctx.redaction.abbreviation import is_invisible
 
 MARK = "†"
 """Marks a score that is not comparable."""

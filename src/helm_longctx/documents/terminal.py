@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from helm_longctx.documents.document import Answer, Block, Cell, Column, Table
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import escape_invisible
 
 _WIDTH = 120
 """Number of columns if standard output is not a terminal, where rich would assume 80."""

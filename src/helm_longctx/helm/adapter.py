@@ -19,7 +19,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_styles
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.tasks.cutting.context_end import NoRoomError
-from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 def method_for(style: str, truncation: str) -> str:
     """Return the adapter method with two arguments of a run entry in its name. HELM passes an adapter no others."""
-    return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
+    return "_".join((ADAPTER_METHOD, *(value for value in (style, truncation) if value != "auto")))
 
 
 class TooLongError(InputError):

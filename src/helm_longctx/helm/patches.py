@@ -1,6 +1,6 @@
 """All changes of HELM: the function that each replaces, the reason, and a check that fails when HELM changes.
 
-HELM has no extension points for these changes. `apply_adapter_patch` runs when the package is imported, because HELM
+HELM has no extension points for these changes. `make_our_adapter` is applied when the package is imported, because HELM
 must be able to make our adapter in processes that load no plugin. All other patches are applied when a run of ours is
 built (`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
 
@@ -125,7 +125,7 @@ _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
 
 
 @_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter")
-def _make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
+def make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
     from helm_longctx.tasks.entry import is_our_method
@@ -319,7 +319,7 @@ def _take_tokenizers(
 
 
 @_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function")
-def _find_registered_first(theirs: Any, name: str) -> Any:
+def find_registered_first(theirs: Any, name: str) -> Any:
     """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
     from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
 
@@ -339,15 +339,6 @@ class SteadyClock:
     def time(self) -> float:
         """Seconds since 1970."""
         return self._start + time.monotonic()
-
-
-def apply_adapter_patch() -> None:
-    """Add our methods to HELM's adapter factory. Idempotent.
-
-    Raises:
-        RuntimeError: this version of HELM is not supported.
-    """
-    _make_our_adapter.apply()
 
 
 def has_our_adapter() -> bool:
@@ -404,15 +395,6 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
         yield
     finally:
         yaml.safe_load = safe_load
-
-
-def apply_lookup_patch() -> None:
-    """Make HELM find our run entries without the import of its own. Idempotent.
-
-    Raises:
-        RuntimeError: this version of HELM is not supported.
-    """
-    _find_registered_first.apply()
 
 
 def apply_slurm_patch(module: str) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import digest_own_files
+from helm_longctx.tasks.entry import digest_own_files, read_times
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.task import PLAIN, Settings, Task

@@ -12,15 +12,25 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
 from helm_longctx.tasks.errata import Erratum, read_errata
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape
-from helm_longctx.tasks.task import Example, Reasoning, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    Baseline,
+    Example,
+    Reasoning,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+)
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 __all__ = [

@@ -77,7 +77,7 @@ class OutputScore:
     context: str = "full"
 
 
-Found = OutputRun | OutputScore
+RunOrScore = OutputRun | OutputScore
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OutputReader:
 
     title: str
     names: re.Pattern[str]
-    read: Callable[[Path, str], Iterator[Found]]
+    read: Callable[[Path, str], Iterator[RunOrScore]]
     choose: Callable[[Sequence[Path]], Iterable[Path]] = tuple
 
     def files(self, path: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from helm_longctx.cli.records import score
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.sandbox import SETTING, Outcome
+from helm_longctx.tasks.sandbox import SETTING, ProgramResult
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
@@ -152,7 +152,9 @@ def test_items_of_programs(tests: object) -> None:
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler gets any text of a model, also half a character, which the official code cannot write to a file."""
     sent: list[bytes] = []
-    monkeypatch.setattr(programs, "run", lambda command, stdin, **limits: sent.append(stdin) or Outcome(b"", b"", 1))
+    monkeypatch.setattr(
+        programs, "run", lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1)
+    )
     assert programs.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]
 

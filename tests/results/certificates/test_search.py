@@ -224,3 +224,34 @@ def test_a_search_asks_only_for_what_is_missing() -> None:
             search.add(answered)
             other.add(answered)
     assert search.decision is other.decision
+
+
+@pytest.mark.parametrize(("guessed", "is_measured"), [(0.0, True), (0.3, True), (0.7, False)])
+def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(guessed: float, is_measured: bool) -> None:
+    """A kind is measured only if its score is above that of the model without texts, by more than the allowed loss."""
+
+    def answer(blocks: Sequence[Block]) -> list[Answered]:
+        return [Answered(each, [_guess(random, each, guessed) for _ in range(each.count)]) for each in blocks]
+
+    random = Random(2)
+    kinds = {kind["name"]: kind for kind in record_of(answer, replace(DESIGN, claim=8192, most=20))["kinds"]}
+    assert kinds["recall"]["floor"] == pytest.approx(guessed, abs=0.15)
+    assert kinds["recall"]["is_measurable"] is is_measured
+
+
+def _guess(random: Random, block: Block, guessed: float) -> Reply:
+    is_recall = block.kind == "recall"
+    return Reply(float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length)
+
+
+def test_a_constant_answer_is_a_floor() -> None:
+    """The floor is the best answer that needs no text: the model's own guess, or a baseline that says always the same."""
+    design = replace(DESIGN, claim=8192, most=20)
+
+    def answer(blocks: Sequence[Block]) -> list[Answered]:
+        reply = Reply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
+        return [Answered(each, [reply if each.has_text else Reply(0.0)] * each.count) for each in blocks]
+
+    kinds = record_of(answer, design)["kinds"]
+    assert {kind["floor"] for kind in kinds} == {0.85}
+    assert not any(kind["is_measurable"] for kind in kinds)

@@ -105,6 +105,25 @@ def test_own_models_among_published_ones(suite: Path) -> None:
     assert len(read_table(suite, "ada_leval_8k")["rows"]) > MOST_PUBLISHED
 
 
+def test_tasks_of_published_models_alone(suite: Path) -> None:
+    """A task that no model of the user has is a column of its category, and has no page of its own."""
+    pages = {path.stem for path in (suite / "groups").glob("*.json")}
+    assert {"helmet_json_kv", "helmet_json_kv_8k", "helmet_icl_64k"} <= pages
+    assert not pages & {"helmet_json_kv_64k", "helmet_trec_coarse_64k"}
+    listed = {row[0]["href"] for table in json.loads((suite / "groups.json").read_text()) for row in table["rows"]}
+    scenarios = {group.name for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy}
+    assert listed | scenarios <= pages
+    tables = json.loads((suite / "groups/helmet_icl_64k.json").read_text())
+    assert [table["title"] for table in tables] == ["Score"]
+    assert len(tables[0]["rows"]) == 65
+    columns = ["TREC Coarse", "TREC Fine", "BANKING77", "CLINIC150", "NLU"]
+    assert names(tables[0]) == ["Model", "ICL 64k", *(f"{column} 64k" for column in columns)]
+    # A task has several official metrics only here.
+    cited = json.loads((suite / "groups/helmet_cite_64k.json").read_text())
+    assert [table["title"] for table in cited] == ["Score", "Official metrics"]
+    assert names(cited[1])[1:5] == ["String EM", "Citation recall", "Citation precision", "List recall, top 5"]
+
+
 def test_columns_outside_the_mean(suite: Path) -> None:
     """RULER is a column of HELMET's leaderboard, LongBench v2's modes are columns, and no column is their mean."""
     assert "RULER 8k" in names(read_table(suite, "helmet_8k"))

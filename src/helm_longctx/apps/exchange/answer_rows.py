@@ -13,9 +13,8 @@ from helm_longctx.results.boards import label
 from helm_longctx.results.reading import Result, Run, read_runs
 from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
-from helm_longctx.tasks.arguments import arguments_of
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry
+from helm_longctx.tasks.entry import Entry, arguments_of, check_entry
 
 Trial = tuple[str, str, int]
 """An answer's instance id, task and repeat, from 0."""

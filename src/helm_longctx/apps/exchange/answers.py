@@ -13,7 +13,7 @@ from helm_longctx.apps.exchange.entries import find_entry, resolve_entry, with_l
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.shapes import is_whole
+from helm_longctx.tasks.task import is_whole
 
 RECORD = "record"
 """The field of an exported answer that has the whole record, so that an import gives the same score."""

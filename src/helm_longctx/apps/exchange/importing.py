@@ -19,7 +19,7 @@ from helm_longctx.results.reference import add_rows
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.outputs import Found, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.outputs import OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
@@ -99,7 +99,7 @@ def _score_keys(score: OutputScore) -> Iterator[_Key]:
         yield score.row.model, score.entry, task, score.row.length, score.context
 
 
-def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[Found]:
+def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[RunOrScore]:
     """Yield the content of a file or of the files in a folder. A file has the first format that matches its name."""
     if format is not None and format not in readers:
         raise bad_argument("import", "format", format, readers)
@@ -116,7 +116,7 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
         raise InputError(f"{path}: no file has a known name ({known}); give --format for another name")
 
 
-def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[Found]:
+def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the content of a file. An unexpected structure is also an `InputError`."""
     try:
         yield from reader.read(file, entry)

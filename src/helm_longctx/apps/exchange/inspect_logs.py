@@ -25,7 +25,7 @@ from helm_longctx.data.jsonl import parse_json, read_object
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError, label_error
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
-from helm_longctx.tasks.shapes import is_whole
+from helm_longctx.tasks.task import is_whole
 
 Row = Mapping[str, Any]
 

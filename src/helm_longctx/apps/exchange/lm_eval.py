@@ -30,8 +30,7 @@ from helm_longctx.runs.files import State
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
-from helm_longctx.tasks.shapes import is_number, is_whole
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.task import MAIN_METRIC, is_number, is_whole
 
 FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""

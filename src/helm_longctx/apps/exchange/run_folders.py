@@ -23,13 +23,11 @@ from helm_longctx.runs.conversation import elide_texts
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
 from helm_longctx.runs.prompts import instance_names, write_prompts
-from helm_longctx.tasks.arguments import MOST_REPEATS
-from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.outputs import OutputRun
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_number, is_whole
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXTS, Shape, Task, is_number, is_whole
 
 SOURCE = "imported"
 """`Sample.source` of imported answers, and the tag of their runs."""

@@ -26,7 +26,7 @@ from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputScore
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -164,7 +164,7 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
     return len(content)
 
 
-def _read(path: Path, entry: str) -> Iterator[Found]:
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the rows of a table as answers of models or as scores."""
     found: list[Answer] = []
     for number, row in enumerate(_rows(path), 2 if path.suffix == ".csv" else 1):

@@ -23,9 +23,8 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 

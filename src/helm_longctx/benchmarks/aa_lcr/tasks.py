@@ -14,11 +14,10 @@ from helm_longctx.benchmarks.aa_lcr.data import (
 )
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, JUDGEMENT, JUDGEMENT_1_1, score, score_1_1
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import Template
 
 _QUESTIONS = Task(

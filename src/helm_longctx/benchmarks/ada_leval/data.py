@@ -14,8 +14,7 @@ from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, are_all, is_whole
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""

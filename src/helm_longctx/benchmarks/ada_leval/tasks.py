@@ -10,12 +10,10 @@ from itertools import pairwise, permutations
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import Shape, is_whole
-from helm_longctx.tasks.task import Loader, Scorer, Task, Variant
+from helm_longctx.tasks.task import Baseline, Loader, Scorer, Shape, Task, Variant, is_whole
 from helm_longctx.tasks.template import Template
 
 BUDGET = 1024

@@ -16,8 +16,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_text, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, is_text, is_whole
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
 FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")

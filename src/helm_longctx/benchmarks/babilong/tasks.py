@@ -9,12 +9,10 @@ from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.benchmarks.babilong.baselines import find_label
 from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
 from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXT, Baseline, Task
 from helm_longctx.tasks.template import Template
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))

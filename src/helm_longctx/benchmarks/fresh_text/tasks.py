@@ -11,11 +11,10 @@ from helm_longctx.benchmarks.fresh_text.scoring import (
     score_recall,
     score_towns,
 )
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 _task = partial(

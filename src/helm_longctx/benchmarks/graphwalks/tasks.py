@@ -9,10 +9,9 @@ from functools import partial
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
 from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Loader, Task
+from helm_longctx.tasks.task import Baseline, Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000

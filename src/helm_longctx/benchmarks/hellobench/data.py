@@ -13,8 +13,7 @@ from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_number
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, are_all, is_number
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"

@@ -16,10 +16,9 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import TEXT, TEXTS, Task, is_number
 
 Row = Mapping[str, Any]
 
@@ -59,7 +58,7 @@ class _Name(NamedTuple):
     seed: int
 
 
-def _read(path: Path, entry: str) -> Iterator[Found]:
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the run in a file of outputs, or the score in a file of averages."""
     name = parse_name(path)
     content = read_object(path)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_number, is_whole
+from helm_longctx.tasks.task import TEXTS, Shape, are_all, is_number, is_whole
 
 HIGHEST_GRADE = 1000
 """trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""

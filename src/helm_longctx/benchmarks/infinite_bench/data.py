@@ -17,8 +17,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import are_all, is_number, is_text
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task, are_all, is_number, is_text
 
 REPO = "xinrongzhang2022/InfiniteBench"
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
 from helm_longctx.benchmarks.infinite_bench.data import find_source, load
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import AnswerKind, Baseline, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 

@@ -10,12 +10,10 @@ from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, score
 from helm_longctx.data.hub import HubZip
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task, Variant
+from helm_longctx.tasks.task import TEXTS, AnswerKind, Baseline, Example, Settings, Shape, Task, Variant, is_whole
 from helm_longctx.tasks.template import Template
 
 COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}

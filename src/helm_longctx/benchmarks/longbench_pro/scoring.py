@@ -9,10 +9,8 @@ from itertools import combinations
 from math import log2
 from typing import Any
 
-from helm_longctx.tasks.rouge import find_rouge_l
-from helm_longctx.tasks.shapes import Shape, is_number
-from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import cut
+from helm_longctx.tasks.task import Record, Scores, Shape, is_number
+from helm_longctx.tasks.words import cut, find_rouge_l
 
 MARKERS = ("[Answer]", "[答案]")
 """What stands before the answer in an output."""

@@ -16,12 +16,10 @@ from helm_longctx.benchmarks.longbench_pro.scoring import (
     score_lines,
     score_summary,
 )
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d44af"

@@ -11,12 +11,10 @@ from functools import partial
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load, make_follow_up
 from helm_longctx.benchmarks.longbench_v2.scoring import METRICS, find_letter, score
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Example, Reasoning, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Example, Reasoning, Task, Variant
 from helm_longctx.tasks.template import Template
 
 REASONING_TOKENS = 1024

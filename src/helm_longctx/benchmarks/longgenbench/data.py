@@ -12,8 +12,7 @@ from typing import Any
 from helm_longctx.data.jsonl import JsonArray, Types
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXT, Shape, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, is_number, is_text, is_whole
 
 REPOSITORY = "mozhu621/LongGenBench"
 COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"

@@ -14,7 +14,7 @@ from helm_longctx.data.jsonl import read_object
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.codec import Codec
+from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = WebFile(

@@ -9,11 +9,10 @@ from functools import partial
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Record, Scores, Task, Variant
+from helm_longctx.tasks.task import Baseline, Record, Scores, Task, Variant
 from helm_longctx.tasks.template import Template
 
 QUESTIONS = 400

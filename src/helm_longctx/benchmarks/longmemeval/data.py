@@ -13,8 +13,7 @@ from helm_longctx.data.hub import HubFile
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Shape, Task, are_all, is_text
 
 REPO = "xiaowu0162/longmemeval-cleaned"
 FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}

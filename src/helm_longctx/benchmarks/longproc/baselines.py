@@ -6,8 +6,8 @@ The templates are in downloaded files, so a prompt's task is recognised by words
 import re
 from collections.abc import Sequence
 
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import Baseline
 
 MOST_STEPS = 1000
 """More steps than the longest route has. The limit ends a search in links that form a circle."""

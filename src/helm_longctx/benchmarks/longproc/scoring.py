@@ -17,8 +17,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
 from helm_longctx.benchmarks.longproc.programs import passes
-from helm_longctx.tasks.shapes import are_all, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scorer, Scores
+from helm_longctx.tasks.task import Record, Scorer, Scores, are_all, is_text, is_whole
 from helm_longctx.tasks.words import english_words
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")

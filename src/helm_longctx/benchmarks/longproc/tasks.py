@@ -23,13 +23,11 @@ from helm_longctx.benchmarks.longproc.scoring import (
     find_item,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.shapes import Shape
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import Baseline, Example, Settings, Shape, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 

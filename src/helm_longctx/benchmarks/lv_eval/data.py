@@ -14,8 +14,7 @@ from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Example, Settings, Task
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.rouge import rouge_l
 from helm_longctx.tasks.task import Record, Scorer, Scores
-from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, normalize_chinese
+from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, normalize_chinese, rouge_l
 
 GATED, PLAIN, ROUGE = "f1_gated", "f1", "rouge_l"
 GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")

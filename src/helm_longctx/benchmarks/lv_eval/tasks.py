@@ -5,17 +5,15 @@ from functools import partial
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, Dataset
 from helm_longctx.data.hub import HubZip
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Protocol, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, ProtocolArgument, Task, Variant
 from helm_longctx.tasks.template import Template
 
 REPO = "Infinigence/LVEval"
 
-VARIANTS: dict[Protocol, Variant] = {
+VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
     "api": Variant(system="You are a helpful assistant.", temperature=1.0, max_tokens=400),
 }

@@ -10,11 +10,9 @@ from functools import partial
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
 from helm_longctx.benchmarks.mrcr.needles import find_answer
 from helm_longctx.benchmarks.mrcr.scoring import score
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Example, Task
+from helm_longctx.tasks.task import TEXT, Baseline, Example, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 BUDGET = 1000

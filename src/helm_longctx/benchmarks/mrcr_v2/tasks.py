@@ -11,13 +11,11 @@ from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
 from helm_longctx.data.download import Source
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Record, Scores, Task, Variant
+from helm_longctx.tasks.task import TEXT, Baseline, Record, Scores, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 HASH = 12

@@ -10,7 +10,7 @@ from importlib import import_module
 from helm_longctx.data.download import place_file
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS
+from helm_longctx.tasks.task import TEXTS
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""

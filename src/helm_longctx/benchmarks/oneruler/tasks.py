@@ -14,12 +14,11 @@ from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import Baseline, Example, Settings, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
 SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}

@@ -18,11 +18,10 @@ from helm_longctx.benchmarks.oolong.data import (
     load_synth,
 )
 from helm_longctx.benchmarks.oolong.prompts import INPUT
-from helm_longctx.tasks import shapes
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.task import TEXT as ANY_TEXT
+from helm_longctx.tasks.task import Baseline, Task, Variant
 from helm_longctx.tasks.template import Template
 
 TEST = {
@@ -71,7 +70,7 @@ def _synth_task(name: str, column: str) -> Task:
         title={**TEST, **VALIDATION}[name] + ("" if column == TEXT else ", labels given"),
         load=partial(load_synth, column=column),
         score=partial(scoring.score, credit=scoring.credit_synth),
-        record_shapes={"answer_type": shapes.TEXT},
+        record_shapes={"answer_type": ANY_TEXT},
         sizes=_LENGTHS,
         unit="tokens",
         num_samples=QUESTIONS,

@@ -16,13 +16,12 @@ from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category, Sweep
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Samples, Script
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import AnswerKind, Baseline, Example, Settings, Task
 from helm_longctx.tasks.template import Template
 
 SAMPLES = 500

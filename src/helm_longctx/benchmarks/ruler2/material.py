@@ -11,7 +11,7 @@ from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, are_all, is_text
+from helm_longctx.tasks.task import TEXTS, are_all, is_text
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
 _CONTEXT_COLUMNS: Types = {"context": dict}

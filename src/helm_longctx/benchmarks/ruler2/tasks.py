@@ -13,12 +13,11 @@ from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, numbe
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.generation import Script
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Baseline, Example, Scorer, Settings, Strategy, Task
 from helm_longctx.tasks.template import Template
 
 SAMPLES, MAX_TOKENS = 100, 16384

@@ -15,8 +15,7 @@ from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, is_text
 
 TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""

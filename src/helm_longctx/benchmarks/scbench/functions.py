@@ -13,7 +13,7 @@ from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.tasks.shapes import Shape, are_all, is_text
+from helm_longctx.tasks.task import Shape, are_all, is_text
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query

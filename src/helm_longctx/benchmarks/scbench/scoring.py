@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import TEXT, TEXTS, Record, Scores, Shape, are_all, is_number, is_text, is_whole
 from helm_longctx.tasks.words import f1, normalize_chinese
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))

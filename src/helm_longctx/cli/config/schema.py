@@ -27,7 +27,7 @@ from helm_longctx.errors import list_choices
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.models.apis.provider import find_provider, providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
-from helm_longctx.tasks.arguments import read_times
+from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.stop_rules import ALLOWED, is_rule
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Baseline
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 

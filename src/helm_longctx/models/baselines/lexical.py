@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from helm_longctx.models.baselines.forms import recognise
 from helm_longctx.models.baselines.units import Units, best, words
-from helm_longctx.tasks.baseline import AnswerKind
 from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import AnswerKind
 from helm_longctx.tasks.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}

@@ -5,10 +5,9 @@ from helm_longctx.benchmarks.helmet.categories.common import make_task, sizes
 from helm_longctx.benchmarks.helmet.data import alce
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.judge_scores import TRUE_NLI
-from helm_longctx.tasks.task import Scorer, Task
+from helm_longctx.tasks.task import Baseline, Scorer, Task
 from helm_longctx.tasks.template import Template
 
 _CITE_SIZES = sizes(8, 30, 75, 165, 345, 700, most=2000)

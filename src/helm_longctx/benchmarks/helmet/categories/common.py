@@ -11,9 +11,9 @@ from helm_longctx.benchmarks.helmet.release import release_file
 from helm_longctx.data.hub import HubFile
 from helm_longctx.data.release import ReleaseFile
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Protocol, Task, Variant
+from helm_longctx.tasks.task import ProtocolArgument, Task, Variant
 
-STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
+STOP_VARIANTS: dict[ProtocolArgument, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
 """The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""
 
 MOST_GENERATED = 10_000

@@ -6,9 +6,8 @@ from helm_longctx.benchmarks.helmet import prompts, scoring
 from helm_longctx.benchmarks.helmet.categories.common import STOP_VARIANTS, make_task, sizes
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.data.hub import HubDataset
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import Template
 
 

@@ -11,10 +11,9 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.download import Source
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.release import PinnedFile
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.task import Loader, Scorer, Task
+from helm_longctx.tasks.task import AnswerKind, Baseline, Loader, Scorer, Task
 from helm_longctx.tasks.template import Template
 
 _JUDGED_ANSWER = (*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS)

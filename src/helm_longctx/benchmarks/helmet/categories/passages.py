@@ -7,9 +7,8 @@ from helm_longctx.benchmarks.helmet.categories.common import STOP_VARIANTS, make
 from helm_longctx.benchmarks.helmet.data import passages
 from helm_longctx.benchmarks.helmet.release import release_file
 from helm_longctx.data.release import ReleaseFile
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.task import Loader, Task
+from helm_longctx.tasks.task import Baseline, Loader, Task
 from helm_longctx.tasks.template import Template
 
 _RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)

@@ -6,10 +6,9 @@ from helm_longctx.benchmarks.helmet import prompts, scoring
 from helm_longctx.benchmarks.helmet.categories.common import MOST_GENERATED, make_task, official_file, sizes
 from helm_longctx.benchmarks.helmet.data import generate, ruler
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import AnswerKind, Baseline, Task
 from helm_longctx.tasks.template import Template
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)

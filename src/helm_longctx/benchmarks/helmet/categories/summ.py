@@ -10,9 +10,8 @@ from helm_longctx.benchmarks.helmet.release import release_file, repository_file
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.download import Source
 from helm_longctx.data.hub import HubDataset
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.task import Loader, Scorer, Task
+from helm_longctx.tasks.task import Baseline, Loader, Scorer, Task
 from helm_longctx.tasks.template import Template
 
 _SUMMARY_RUBRIC = repository_file(

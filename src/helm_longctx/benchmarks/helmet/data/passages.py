@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.methods import cot
+from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
@@ -173,7 +173,7 @@ def _qa_demo(demo: FileRow, method: str) -> str:
     if not demo["answers"]:
         raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
     documents = _documents(demo, _qa_passage)
-    if method == cot.METHOD.name:
+    if method == COT.name:
         return asking.write_demonstration(demo, documents)
     return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 

@@ -1,9 +1,4 @@
-"""The method `retrieve_reason`: the model first writes the facts with their places, then answers from these alone.
-
-The two requests are those of ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both; here
-the model is only asked. We found no published code, so the wording of the first request is ours. The second
-one is the task's own prompt, with the facts in the place of the context.
-"""
+"""The methods that change only what is asked: `closed_book`, `question_only`, `cot` and `retrieve_reason`."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.prompt import FollowUp
 from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import CONTEXT
 
 FACT_TOKENS = 1024
 """The output budget of the first request."""
@@ -25,14 +21,18 @@ FACTS = (
 """What the first request asks after the task's prompt."""
 
 
-def ask(task: Task, settings: Settings, example: Example) -> Example:
+def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with a request for facts, and a second one with the facts in the place of the context.
+
+    The two requests are those of ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both;
+    here the model is only asked. We found no published code, so the wording of the first request is ours. The second
+    one is the task's own prompt.
 
     Raises:
         InputError: the task itself needs two requests.
     """
     if example.follow_up:
-        raise InputError(f"{task.name} itself has two requests, so method={METHOD.name} cannot ask it; leave it out")
+        raise InputError(f"{task.name} itself has two requests, so method=retrieve_reason cannot ask it; leave it out")
     prompt = task.prompt(example)
     turn = prompt.user_turn
     assert prompt.context  # the template has a context
@@ -48,9 +48,33 @@ def ask(task: Task, settings: Settings, example: Example) -> Example:
     )
 
 
-METHOD = Method(
+CLOSED_BOOK = Method(
+    "closed_book",
+    "Asks with the task's prompt, whose context is left out.",
+    lambda task, settings, example: replace(example, fields={**example.fields, CONTEXT: ""}),
+)
+
+QUESTION_ONLY = Method(
+    "question_only",
+    "Asks the question alone, without context, demonstrations and any mention of a text. Scores are floors.",
+    lambda task, settings, example: replace(example, template=task.question_only, depth=None),
+    fits=lambda task: task.question_only is not None,
+    needs="a prompt for the question alone",
+    is_floor=True,
+)
+
+COT = Method(
+    "cot",
+    "Asks for reasoning before the answer, by the prompts of the benchmark.",
+    lambda task, settings, example: task.reasoning.ask(example) if task.reasoning else example,
+    first_tokens=lambda task: task.reasoning.max_tokens if task.reasoning else 0,
+    fits=lambda task: task.reasoning is not None,
+    needs="prompts for reasoning",
+)
+
+RETRIEVE_REASON = Method(
     "retrieve_reason",
     "Asks for the facts with their places in a first request, and for the answer from these in a second one (ALR²).",
-    ask,
+    _ask_for_facts,
     first_tokens=lambda task: FACT_TOKENS,
 )
