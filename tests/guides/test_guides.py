@@ -25,7 +25,7 @@ from tests.support.official import read_golden
 from tests.support.servers.batches import BatchServer, serve_batches
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md"}
+ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md", "adding-an-analysis.md"}
 """Pages that tests/extending follows."""
 
 NEEDS = ("a key", "a cluster", "a container engine", "a GPU", "the network")
