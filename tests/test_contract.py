@@ -221,9 +221,7 @@ import sys, helm.benchmark.run
 before = set(sys.modules)
 import helm_longctx.plugin, helm_longctx.runner
 from helm.benchmark.metrics.metric import create_metric
-from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.helm.run_specs import make_entry_spec
-from helm_longctx.tasks.entry import parse_entry
 list(map(create_metric, make_entry_spec(parse_entry(BENCHMARKS, "lv_eval:length=16k")).metric_specs))
 print(set(sys.modules) - before)
 """
@@ -254,7 +252,7 @@ ROOMS: dict[str, set[str]] = {
     "models": {"data", "redaction", "tasks"},
     "runs": {"redaction", "tasks"},
     "helm": {"data", "models", "redaction", "tasks"},
-    "judging": {"helm", "models", "redaction", "tasks"},
+    "judging": {"data", "helm", "models", "redaction", "tasks"},
     "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
     "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
     "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},

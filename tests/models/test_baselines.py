@@ -14,8 +14,7 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.helmet.categories.icl import ICL
-from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.baselines.forms import recognise

@@ -5,7 +5,7 @@ any release. No module here imports HELM or names a benchmark.
 """
 
 from helm_longctx.data.hub import HubDataset, HubFile, HubZip
-from helm_longctx.data.jsonl import JsonArray, JsonLines
+from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Types
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.data.repository import RepositoryFolder
 from helm_longctx.data.root import DataRoot
@@ -13,7 +13,9 @@ from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.errata import Erratum, read_errata
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
@@ -30,6 +32,10 @@ from helm_longctx.tasks.task import (
     Shape,
     Task,
     Variant,
+    are_all,
+    is_number,
+    is_text,
+    is_whole,
 )
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
@@ -46,6 +52,7 @@ __all__ = [
     "DataRoot",
     "Erratum",
     "Example",
+    "FileRow",
     "FollowUp",
     "HubDataset",
     "HubFile",
@@ -53,6 +60,7 @@ __all__ = [
     "InputError",
     "JsonArray",
     "JsonLines",
+    "Judgement",
     "Message",
     "Method",
     "Metric",
@@ -70,8 +78,14 @@ __all__ = [
     "Task",
     "Template",
     "Terms",
+    "Types",
     "Variant",
     "WebFile",
     "WheelFile",
+    "are_all",
+    "is_number",
+    "is_text",
+    "is_whole",
+    "read_benchmark",
     "read_errata",
 ]

@@ -171,6 +171,16 @@ class Settings:
         assert self.length is not None
         return self.length
 
+    def count_tokens(self, task: str) -> CountTokens:
+        """Return the counter of tokens.
+
+        Raises:
+            InputError: the run entry of the task names no tokenizer.
+        """
+        if self.counter is None:
+            raise InputError(f"{task}: count_with is missing; give the name or the folder of a tokenizer")
+        return self.counter
+
 
 AnswerKind = Literal[
     "label", "lookup", "span", "label_or_span", "ranking", "citation", "choice", "summary", "frequency", "chain"
@@ -257,6 +267,8 @@ Record = Mapping[str, Any]
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
+"""(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
+suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
 
 

@@ -145,8 +145,8 @@ def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
 def test_items_of_programs(tests: object) -> None:
     """Test cases must be pairs of lists of lines."""
-    assert not scoring.ITEMS["pseudo_to_code"]["testcases"](tests)
-    assert scoring.ITEMS["pseudo_to_code"]["testcases"]([[["1"], []]])
+    assert not scoring.EVALUATORS["pseudo_to_code"].item["testcases"](tests)
+    assert scoring.EVALUATORS["pseudo_to_code"].item["testcases"]([[["1"], []]])
 
 
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:

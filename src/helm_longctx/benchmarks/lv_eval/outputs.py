@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import TEXTS, InputError, Published, is_number
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore
-from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.task import TEXTS, is_number
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""

@@ -24,8 +24,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
-from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
+from helm_longctx.judging.keys.client import RenewingClient, failure_result, judge_client
 from helm_longctx.models.apis.attempt import try_once
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.runner.batches.services import service_name
