@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
+from helm_longctx.cli.config.options import SELECTION, split_names, takes_options
+from helm_longctx.cli.config.schema import MOST_INSTANCES
 from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import JsonPath, LocalPath, Models, OutputPath, check_folder, make_specs
+from helm_longctx.cli.shared import Entries, JsonPath, LocalPath, MostInstances, OutputPath, check_folder, make_specs
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
@@ -28,20 +30,16 @@ DOLLARS = ("cost", "cached", "batch", "both", "most")
 # The model is the table's title, so it need not stand in every row.
 MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
-MAX_INSTANCES = 1_000_000
-"""Default of `-m`. No benchmark has so many instances, so all are used."""
-
 RequestsPerMinute = Annotated[
     float | None, typer.Option(help="Requests per minute that the provider allows, to estimate the time.")
 ]
 
 
+@takes_options(*SELECTION, "prices")
 def estimate(
-    entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
-    model: Models = None,
-    conf_paths: Annotated[list[Path] | None, typer.Option(help="Files of run entries, as for helm-run.")] = None,
-    most: Annotated[int, typer.Option("-m", min=1, help="Maximum instances per run, as for helm-run.")] = MAX_INSTANCES,
-    prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
+    entries: Entries = None,
+    *,
+    most: MostInstances = MOST_INSTANCES,
     price_input: Annotated[float | None, typer.Option(help="Dollars per million prompt tokens of --model.")] = None,
     price_output: Annotated[float | None, typer.Option(help="Dollars per million output tokens of --model.")] = None,
     requests_per_minute: RequestsPerMinute = None,
@@ -58,6 +56,7 @@ def estimate(
     as_json: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Estimate requests, tokens, judge calls, disk space, cost and time of runs, and the difference that they detect.
 
@@ -65,13 +64,13 @@ def estimate(
     """
     check_folder("json", as_json)
     with hide_chatter():
-        specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
+        specs = make_specs(entries, options, "estimate", most, output_path, local_path)
     from helm_longctx.runner.estimate import Rate, estimate_run
     from helm_longctx.runner.planning import make_plans, read_spreads
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
-    own = _own_prices(prices, model or [], price_input, price_output)
+    own = _own_prices(options["prices"], split_names(options["model"] or []), price_input, price_output)
     with hide_chatter():
         runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
         rate = Rate(requests_per_minute, tokens_per_minute)
@@ -88,7 +87,7 @@ def _json(estimates: Sequence[Estimate], plans: Sequence[Plan]) -> list[dict[str
 
 
 def _own_prices(
-    path: Path | None, models: Sequence[str], price_input: float | None, price_output: float | None
+    path: str | None, models: Sequence[str], price_input: float | None, price_output: float | None
 ) -> dict[str, Any]:
     """Return the user's prices by deployment or model."""
     from helm_longctx.models.apis.prices import read_prices
@@ -98,7 +97,7 @@ def _own_prices(
     if price_input is not None and not models:
         raise InputError("--price-input and --price-output need --model, because they are the prices of its models")
     given = {} if price_input is None else {name: {"input": price_input, "output": price_output} for name in models}
-    return {**(read_prices(path) if path else {}), **given}
+    return {**(read_prices(Path(path)) if path else {}), **given}
 
 
 def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:

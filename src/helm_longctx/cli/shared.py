@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,23 +27,17 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def split_names(texts: list[str] | None) -> list[str] | None:
-    """Split the values of an option that can be repeated: each is a name, or several names separated by commas."""
-    return texts and [name.strip() for text in texts for name in text.split(",") if name.strip()]
-
-
 Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
 Entries = Annotated[
     list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b.")
 ]
-ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
-Models = Annotated[
-    list[str] | None, typer.Option(help="Models for run entries without a model, e.g. a/b,c/d.", callback=split_names)
-]
 MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 
 READY = Path(str(resources.files("helm_longctx") / "models"))
 """The folder with the deployments that come with the package."""
@@ -143,26 +137,38 @@ def register_local_path(local_path: Path) -> None:
 
 def make_specs(
     entries: list[str] | None,
-    conf_paths: list[Path] | None,
-    models: list[str] | None,
+    options: Mapping[str, Any],
     suite: str,
     most: int,
     output_path: Path,
     local_path: Path,
 ) -> list[RunSpec]:
-    """Fill the registries, and make the run specs that `helm-run` makes of the same arguments.
+    """Fill the registries, and make the run specs of run entries and of options.
+
+    Args:
+        entries: run entries, as arguments of `helm-run`.
+        options: the values of the options in `options.SELECTION`.
 
     Raises:
         InputError: there is a mistake in the arguments.
     """
+    from helm_longctx.cli.config.load import load_config
+    from helm_longctx.cli.config.options import read_options, split_names
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry
     from helm_longctx.tasks.registry import expand_entry
 
-    expanded = [each for entry in entries or [] for each in expand_entry(entry)]
-    for entry in expanded:
-        check_name(split_entry(entry)[0], may_be_helms)
+    expanded = [each for entry in [*(entries or []), *(options["entry"] or [])] for each in expand_entry(entry)]
+    of_tasks = {name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]}
+    config = load_config(None, read_options(of_tasks)) if of_tasks.keys() - {"model"} else None
+    for text in (*expanded, *((config and config.tasks) or [])):
+        check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)
-    return make_run_specs(expanded, conf_paths or [], models or [], suite, most, output_path)
+    if config:
+        from helm_longctx.cli.config.entries import plan_entries
+
+        expanded += [entry.text for entry in plan_entries(config)]
+    paths = [Path(path) for path in options["conf_path"] or []]
+    return make_run_specs(expanded, paths, split_names(options["model"] or []), suite, most, output_path)

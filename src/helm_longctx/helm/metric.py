@@ -22,10 +22,10 @@ from helm.benchmark.metrics.statistic import Stat, merge_stat
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
     Usage,
+    find_other_model,
     is_empty,
     measures_of,
     model_of,

@@ -31,9 +31,8 @@ from helm_longctx._moved import current_name
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.models.apis.attempt import OpensStore, store_watch
-from helm_longctx.models.apis.guard import guard_library
-from helm_longctx.models.apis.limits import LimitedBody
+from helm_longctx.models.apis.guard import LimitedBody, guard_library
+from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.origin import check_origin, is_direct
@@ -65,8 +64,8 @@ class Patch:
     parameters: tuple[str, ...]
     replacement: Callable[..., Any]
 
-    def apply(self) -> None:
-        """Replace the function, once.
+    def apply(self) -> bool:
+        """Replace the function, once. Return whether it was not replaced before.
 
         Raises:
             RuntimeError: the installed HELM lacks the function, or its parameters differ.
@@ -78,7 +77,7 @@ class Patch:
         found = inspect.getattr_static(owner, self.name, None)
         theirs = found.__func__ if isinstance(found, staticmethod) else found
         if getattr(theirs, _MARK, False):
-            return
+            return False
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
             what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
@@ -92,6 +91,7 @@ class Patch:
 
         setattr(ours, _MARK, True)
         setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+        return True
 
 
 def _replaces(owner: str, name: str, parameters: str = "") -> Callable[[Callable[..., Any]], Patch]:
@@ -359,12 +359,12 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    for patch in _OF_RUNS:
-        patch.apply()
-    if not isinstance(helm.common.request.time, SteadyClock):
-        helm.common.request.time = SteadyClock()
+    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    if _register_arguments in applied:
         for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
             register_arguments(deployment.client_spec.args)
+    if not isinstance(helm.common.request.time, SteadyClock):
+        helm.common.request.time = SteadyClock()
 
 
 def apply_seed_patch() -> None:

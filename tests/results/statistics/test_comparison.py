@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from helm_longctx.results.statistics.comparison import (
+    _EQUAL,
     Comparison,
     Pairs,
     compare_intervals,
@@ -150,6 +151,16 @@ def test_models_that_never_differ() -> None:
     assert few.p_value == many.p_value == 1
     assert few.effect.low < many.effect.low < 0 < many.effect.high
     assert math.isnan(compare_pairs([], []).effect.mean)
+
+
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [(_EQUAL, (0, 0, 1)), (2 * _EQUAL, (1, 0, 0)), (-_EQUAL, (0, 0, 1)), (-2 * _EQUAL, (0, 1, 0))],
+)
+def test_differences_of_rounding_are_ties(difference: float, expected: tuple[int, int, int]) -> None:
+    """A difference counts as a win or a loss only if it is larger than what rounding makes."""
+    found = compare_pairs([max(difference, 0.0)], [max(-difference, 0.0)])
+    assert (found.wins, found.losses, found.ties) == expected
 
 
 def test_parts_have_their_weights_whatever_their_sizes() -> None:

@@ -10,28 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from helm_longctx.apps.reproduction.protocols import print_comparisons, print_protocol_list, print_protocols
-from helm_longctx.cli.run import (
-    ApiKeyEnv,
-    Context,
-    DryRun,
-    JudgeNames,
-    LocalFolder,
-    MaxCost,
-    MaxRetries,
-    ModelName,
-    ModelNames,
-    ModelType,
-    ModelUrl,
-    OutputFolder,
-    Parallelism,
-    Prices,
-    Quiet,
-    RequestTimeout,
-    Texts,
-    TokenizerName,
-    Verbose,
-    make_configured_runs,
-)
+from helm_longctx.cli.config.options import takes_options
+from helm_longctx.cli.run import make_configured_runs
+from helm_longctx.cli.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol
@@ -41,48 +22,30 @@ _MODEL = "model="
 _MODELS = ("model", "model_url")
 
 
+@takes_options(
+    *("suite", "argument", "model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer"),
+    *("reasoning_effort", "judge", "judge_key", "max_cost", "prices", "request_timeout", "max_retries", "parallelism"),
+    *("output_path", "local_path", "dry_run"),
+    suite="Name of the suite. Without a model it is compared. [default: reproduce]",
+)
 def reproduce(
     protocol: Annotated[
-        Texts, typer.Argument(help="Name of a reported protocol, and model=NAME. [default: list all]")
-    ] = None,
-    suite: Annotated[str | None, typer.Option(help="Name of the suite. Without a model it is compared.")] = None,
-    argument: Annotated[Texts, typer.Option(help="Argument of the runs, e.g. num_samples=10; can be repeated.")] = None,
-    model: ModelNames = None,
-    model_url: ModelUrl = None,
-    model_name: ModelName = None,
-    model_type: ModelType = None,
-    api_key_env: ApiKeyEnv = None,
-    context: Context = None,
-    tokenizer: TokenizerName = None,
-    reasoning_effort: Annotated[
-        str | None, typer.Option(help="Reasoning effort that is sent to --model-url, e.g. high.")
+        list[str] | None, typer.Argument(help="Name of a reported protocol, and model=NAME. [default: list all]")
     ] = None,
     published: Annotated[
         str | None, typer.Option(help="Published model to compare with, if your model has another name.")
     ] = None,
-    judge: JudgeNames = None,
-    max_cost: MaxCost = None,
-    prices: Prices = None,
-    request_timeout: RequestTimeout = None,
-    max_retries: MaxRetries = None,
-    parallelism: Parallelism = None,
-    output_path: OutputFolder = None,
-    local_path: LocalFolder = None,
-    dry_run: DryRun = None,
+    *,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    **options: Any,
 ) -> None:
     """Run a protocol as a model release reports it, and compare the result with the published numbers.
 
     Without a name it lists the protocols, and without a model it prints the protocol and what a suite has of it.
     """
-    arguments = {name: value for name, value in locals().items() if value is not None}
-    _reproduce(arguments.pop("protocol", []), arguments.pop("published", ""), arguments)
-
-
-def _reproduce(words: Sequence[str], published: str, arguments: dict[str, Any]) -> None:
-    """List the protocols, print one and compare a suite's runs with it, or run one."""
-    quiet, verbose = arguments.pop("quiet"), arguments.pop("verbose")
+    words, published = protocol or [], published or ""
+    arguments = {name: value for name, value in options.items() if value is not None}
     if models := [word.removeprefix(_MODEL) for word in words if word.startswith(_MODEL)]:
         arguments["model"] = [*models, *arguments.get("model", [])]
     name = " ".join(word for word in words if not word.startswith(_MODEL))

@@ -69,7 +69,11 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as error:
-        raise _explain(error, places) from None
+        # The first mistake is explained, and the others are counted.
+        mistakes = map(_explain, error.errors(include_url=False))
+        (where, what), *others = sorted(mistakes, key=lambda each: places.line(each[0]))
+        more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
+        raise places.error(where, what + more) from None
     config._places = places
     return config
 
@@ -89,19 +93,15 @@ def _read(path: Path) -> Any:
             document = yaml.load(file)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; give a YAML file ({page_address('running')})") from None
+    except DuplicateKeyError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        key = _CHOICE.search(str(error.problem).replace('"', "'"))
+        raise InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once") from None
     except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
-        raise _syntax_error(path, error) from None
+        raise explain_yaml_error(path, error) from None
     if not isinstance(document, dict):
         raise InputError(f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}")
     return document
-
-
-def _syntax_error(path: Path, error: Exception) -> InputError:
-    if not isinstance(error, DuplicateKeyError):
-        return explain_yaml_error(path, error)
-    line = error.problem_mark.line + 1 if error.problem_mark else 1
-    key = _CHOICE.search(str(error.problem).replace('"', "'"))
-    return InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once")
 
 
 def _plain(node: Any) -> Any:
@@ -132,33 +132,18 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(item, (*path, key))
 
 
-def _explain(error: ValidationError, places: Places) -> InputError:
-    """Explain the first mistake, and say how many others there are."""
-    details = error.errors(include_url=False)
-    first, *others = sorted((_mistake(each) for each in details), key=lambda each: places.line(each[0]))
-    more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
-    return places.error(first[0], first[1] + more)
-
-
-def _mistake(details: Any) -> tuple[KeyPath, str]:
+def _explain(details: Any) -> tuple[KeyPath, str]:
     """Return the key path of a mistake, and a text that says what is wrong and what to do."""
-    path = _path(details["loc"])
+    location = details["loc"]
+    # pydantic adds the tag of a union after the place of the union's value.
+    unions = [number + 2 for number, part in enumerate(location) if part in ("models", "judges", "keys")]
+    path = tuple(part for number, part in enumerate(location) if part not in _TAGS or number not in unions)
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
     return path, f"={shorten(details['input'])} is invalid; {_advise(details)}"
-
-
-def _path(location: tuple[str | int, ...]) -> KeyPath:
-    """Return pydantic's location without the tags of unions, which pydantic adds after the place of a union's value."""
-    unions = ("models", "judges", "keys")
-    path: list[str | int] = []
-    for number, part in enumerate(location):
-        is_tag = part in _TAGS and number >= 2 and unions.count(str(location[number - 2])) > 0
-        path += [] if is_tag else [part]
-    return tuple(path)
 
 
 def _advise(details: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,13 @@ from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.judging.keys.find import find_key, lacks_key, missing_key_error
+from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
-from helm_longctx.models.endpoints.availability import has_key
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.models.endpoints.probe import KeyRefusedError
-from helm_longctx.models.endpoints.registration import make_entries
-from helm_longctx.models.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
+from helm_longctx.models.endpoints.registration import Tokenizer, find_tokenizer, load_tokenizer, make_entries
 from helm_longctx.tasks.lengths import parse_length
 
 DEPLOYMENTS = "model_deployments.yaml"
@@ -41,22 +40,10 @@ MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
 
 _EXTRAS = (
-    "extra_body",
-    "reasoning_effort",
-    "thinking_tokens",
-    "stream",
-    "requests_per_minute",
-    "tokens_per_minute",
+    *("extra_body", "reasoning_effort", "thinking_tokens", "stream"),
+    *("requests_per_minute", "tokens_per_minute"),
 )
 """Keys of an endpoint that are also arguments of our clients."""
-
-_ROUTES: dict[str | None, tuple[probe.Route, ...]] = {
-    # Until the server was asked, chat is assumed.
-    None: ("chat",),
-    "chat": ("chat",),
-    "completions": ("completions",),
-    "both": ("chat", "completions"),
-}
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
 
@@ -79,12 +66,15 @@ class ModelBook:
         self._config = config
         self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
         self._files: dict[str, Files] = {}
-        for model, path in _models(config):
+        judges = enumerate(config.judge.judges)
+        found: list[tuple[str | Endpoint, KeyPath]] = [
+            *((model, ("models", number)) for number, model in enumerate(config.models)),
+            *((judge, ("judge", "judges", number)) for number, judge in judges if judge not in ("auto", "none")),
+            *((entry.model, entry.path) for entry in entries if entry.model),
+        ]
+        for model, path in found:
             with config.places.at(path):
                 self._add(model, path)
-        for name, path in [(entry.model, entry.path) for entry in entries if entry.model]:
-            with config.places.at(path):
-                self._add(name, path)
 
     @property
     def missing(self) -> list[Endpoint]:
@@ -189,7 +179,8 @@ def describe(model: Endpoint) -> probe.Endpoint:
         url=probe.base_url(model.url, model.api),
         api=model.api,
         model=model.model or model.name.rpartition("/")[2],
-        routes=_ROUTES[model.type],
+        # Until the server was asked, chat is assumed.
+        routes=("chat", "completions") if model.type == "both" else (model.type or "chat",),
         context=parse_length(model.context) if model.context else None,
         **_access(model),
     )
@@ -197,14 +188,6 @@ def describe(model: Endpoint) -> probe.Endpoint:
 
 def _access(model: Endpoint) -> dict[str, Any]:
     return {name: getattr(model, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
-
-
-def _models(config: RunConfig) -> Iterator[tuple[str | Endpoint, KeyPath]]:
-    for number, model in enumerate(config.models):
-        yield model, ("models", number)
-    for number, judge in enumerate(config.judge.judges):
-        if judge not in ("auto", "none"):
-            yield judge, ("judge", "judges", number)
 
 
 def _ask(model: Endpoint, key: str | None = None) -> Files:

@@ -153,12 +153,9 @@ def _settings(config: RunConfig) -> dict[str, str]:
     if limits.prices:
         with config.places.at(("limits", "prices")):
             read_prices(limits.prices)
-    return {name: _write(value) for name, value in values.items() if value}
-
-
-def _write(value: object) -> str:
-    """Write a setting's value with all its digits, but 25.0 as 25."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    # All digits are written, but 25.0 as 25.
+    whole = {name: int(value) for name, value in values.items() if isinstance(value, float) and value.is_integer()}
+    return {name: str(value) for name, value in (values | whole).items() if value}
 
 
 def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:

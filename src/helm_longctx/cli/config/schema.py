@@ -7,6 +7,7 @@ validator here says only what to give; `load.py` adds the file, the line, the ke
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,7 +26,6 @@ from pydantic_core import PydanticCustomError
 from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
-from helm_longctx.models.apis.provider import find_provider, providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.lengths import parse_length
@@ -46,6 +46,21 @@ _RANDOM = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}")
 
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
+
+
+class OnCommandLine:
+    """Marks a field that an option of the command line gives (`options.py`).
+
+    Args:
+        names: the spellings of the option, HELM's own among them; none for the field's name.
+        many: how the option gives several values: separated by commas, by being repeated, or as repeated `NAME=VALUE`.
+    """
+
+    def __init__(self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""):
+        self.names, self.many = names, many
+
+
+_OPTION = OnCommandLine()
 
 
 class Section(BaseModel):
@@ -98,44 +113,21 @@ def _check_times(value: str) -> str:
     return value
 
 
-def _check_suite(suite: str) -> str:
-    if not is_suite_name(suite):
-        raise ValueError(SUITE_NAME)
-    return suite
+def _require(is_right: Callable[[Any], object], allowed: str) -> AfterValidator:
+    """Return a validator of values that are right, whose error says what is allowed."""
 
+    def check(value: Any) -> Any:
+        if not is_right(value):
+            raise ValueError(allowed)
+        return value
 
-def _check_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ValueError("ORGANIZATION/NAME or NAME of letters, digits, '.', '_' and '-'")
-    return name
-
-
-def _check_not_empty(values: Any) -> Any:
-    if not values:
-        raise ValueError("at least one")
-    return values
-
-
-def _check_rule(value: str) -> str:
-    if not is_rule(value):
-        raise ValueError(ALLOWED)
-    return value
-
-
-def _check_scalar(value: Any) -> Any:
-    if not isinstance(value, str | int | float):
-        raise ValueError("a text, a number, true or false")
-    return value
-
-
-def _check_header(name: str, value: str) -> None:
-    if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
-        raise key_error(name, f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'")
+    return AfterValidator(check)
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
-        _check_header(name, value)
+        if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
+            raise key_error(name, f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'")
     return headers
 
 
@@ -146,44 +138,69 @@ def _check_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+_NOT_EMPTY = _require(bool, "at least one")
+
 Variable = Annotated[str, AfterValidator(_check_variable), Field(examples=["MY_KEY"])]
 Length = Annotated[
     Any,
     AfterValidator(_check_length),
     Field(json_schema_extra={"type": ["string", "integer"]}, examples=["8k", "128k", 131072]),
 ]
-Name = Annotated[str, AfterValidator(_check_name), Field(examples=["my/llama"])]
-Suite = Annotated[str, AfterValidator(_check_suite)]
+Name = Annotated[
+    str,
+    _require(_NAME.fullmatch, "ORGANIZATION/NAME or NAME of letters, digits, '.', '_' and '-'"),
+    Field(examples=["my/llama"]),
+]
+Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
+Rule = Annotated[str, _require(is_rule, ALLOWED)]
+Texts = Annotated[list[str], _NOT_EMPTY]
+Lengths = Annotated[list[Length], _NOT_EMPTY]
 Times = Annotated[str, AfterValidator(_check_times), Field(examples=["4x"])]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
 Folder = Annotated[Path, Field(strict=False)]
+Folders = Annotated[list[Folder], _NOT_EMPTY]
 Scalar = Annotated[
-    Any, AfterValidator(_check_scalar), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
+    Any,
+    _require(lambda value: isinstance(value, str | int | float), "a text, a number, true or false"),
+    Field(json_schema_extra={"type": ["string", "number", "boolean"]}),
 ]
 
 
-Api = Annotated[
-    str,
-    AfterValidator(lambda name: find_provider(name).name),
-    Field(json_schema_extra=lambda schema: schema.update(enum=list(providers()))),
-]
+def _check_api(name: str) -> str:
+    from helm_longctx.models.apis.provider import find_provider  # this imports HELM
+
+    return find_provider(name).name
+
+
+def _list_apis(schema: dict[str, Any]) -> None:
+    from helm_longctx.models.apis.provider import providers
+
+    schema["enum"] = list(providers())
+
+
+Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_apis)]
 
 
 class Endpoint(Section):
     """A model on a server. The server is asked about it before the run."""
 
     name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
-    url: str = Field(description="the server's address, with or without the route, such as http://localhost:8000/v1")
-    type: Literal["chat", "completions", "both"] | None = Field(
-        default=None, description="the form of requests. Default: all forms that the server answers"
+    url: Annotated[str, OnCommandLine("--model-url")] = Field(
+        description="the server's address, with or without the route, such as http://localhost:8000/v1"
+    )
+    type: Annotated[Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")] = Field(
+        default=None,
+        description="the form of requests: chat, completions or both. Default: all forms that the server answers",
     )
     api: Api = Field(default="openai", description="the server's protocol")
-    model: str | None = Field(
-        default=None, description="the model's name on the server. Default: found by `name` in the server's list"
+    model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
+        default=None, description="the model's name on the server. Default: found in the server's list"
     )
-    api_key_env: Variable | None = Field(default=None, description="the NAME of the environment variable with the key")
+    api_key_env: Annotated[Variable | None, _OPTION] = Field(
+        default=None, description="the NAME of the environment variable with the server's key"
+    )
     token_env: Variable | None = Field(
         default=None,
         description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
@@ -196,16 +213,17 @@ class Endpoint(Section):
         default={}, description="additional fields in the body of each request"
     )
     nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
-    context: Length | None = Field(
+    context: Annotated[Length | None, _OPTION] = Field(
         default=None,
-        description="context window in tokens. Default: the window that the server reports",
+        description="the model's context window in tokens, such as 128k. Default: the window that the server reports",
     )
-    tokenizer: str | None = Field(
+    tokenizer: Annotated[str | None, _OPTION] = Field(
         default=None,
         description="the tokenizer: hub name, folder, or name in HELM. Default: the tokenizer of the server's model",
     )
-    reasoning_effort: str | None = Field(
-        default=None, description="the reasoning effort, with the value that the provider expects, such as low"
+    reasoning_effort: Annotated[str | None, _OPTION] = Field(
+        default=None,
+        description="the reasoning effort of the server's model, with the value that its provider expects, such as low",
     )
     thinking_tokens: Annotated[int, Field(ge=0)] = Field(
         default=0, description="additional tokens of each answer for reasoning"
@@ -252,10 +270,13 @@ class Keys(Section):
 class Judge(Section):
     """The judges of answers, and their keys."""
 
-    judges: Annotated[list[Model], AfterValidator(_check_not_empty)] = Field(
-        default=["auto"], description="auto, none, or one or several models; several models are a jury"
+    judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")] = Field(
+        default=["auto"], description="the judges: auto, none, or one or several models; several are a jury"
     )
-    keys: Keys = Field(default=Keys(), description="the NAMES of the variables with the judges' keys")
+    keys: Annotated[Keys, OnCommandLine("--judge-key", many="pairs")] = Field(
+        default=Keys(),
+        description="the NAMES of the variables with the judges' keys, by the family of judges, such as gpt=MY_KEY",
+    )
 
     @model_validator(mode="after")
     def _check_alone(self) -> Judge:
@@ -270,60 +291,72 @@ class Judge(Section):
 class Limits(Section):
     """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
-    max_eval_instances: Whole = Field(default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM")
-    max_cost: Positive | None = Field(default=None, description="maximum cost of all requests to models, in dollars")
-    prices: Folder | None = Field(
-        default=None, description="YAML file of prices, for models whose prices are not known"
+    max_eval_instances: Annotated[Whole, OnCommandLine("--max-eval-instances", "-m")] = Field(
+        default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
     )
-    request_timeout: Positive | None = Field(
+    max_cost: Annotated[Positive | None, _OPTION] = Field(
+        default=None, description="maximum cost of all requests to models, in dollars"
+    )
+    prices: Annotated[Folder | None, _OPTION] = Field(
+        default=None, description="YAML file of prices by deployment or model, for those whose prices are not known"
+    )
+    request_timeout: Annotated[Positive | None, _OPTION] = Field(
         default=None, description="timeout per request in seconds, retries included"
     )
-    max_retries: Annotated[int, Field(ge=0)] | None = Field(
+    max_retries: Annotated[Annotated[int, Field(ge=0)] | None, _OPTION] = Field(
         default=None, description="maximum retries of a request that fails temporarily"
     )
-    stop_when: Annotated[str, AfterValidator(_check_rule)] | None = Field(
-        default=None, description=f"stop when a question is decided: {ALLOWED}"
+    stop_when: Annotated[Rule | None, _OPTION] = Field(
+        default=None, description=f"the question that ends the runs when it is decided: {ALLOWED}"
     )
 
 
 class RunConfig(Section):
     """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
-    suite: Suite = Field(default="default", description="name of the suite, as for helm-run")
-    output_path: Folder = Field(default=Path("benchmark_output"), description="HELM's output folder")
-    local_path: Folder = Field(
-        default=Path("prod_env"), description="the folder with HELM's YAML files and credentials"
+    suite: Annotated[Suite, _OPTION] = Field(default="default", description="name of the suite, as for helm-run")
+    output_path: Annotated[Folder, OnCommandLine("--output-path", "-o")] = Field(
+        default=Path("benchmark_output"), description="HELM's output folder"
     )
-    tasks: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
+    local_path: Annotated[Folder, _OPTION] = Field(
+        default=Path("prod_env"), description="the folder with HELM's YAML files and credentials.conf"
+    )
+    tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, which stand for the run entries of their published"
-        " tables; each is run at each of `lengths`",
+        " tables; each is run at each length",
     )
-    lengths: Annotated[list[Length], AfterValidator(_check_not_empty)] | None = Field(
-        default=None, description="the lengths of `tasks`; tasks without lengths are run once"
+    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = Field(
+        default=None, description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once"
     )
-    arguments: dict[str, Scalar] = Field(
+    arguments: Annotated[dict[str, Scalar], OnCommandLine("--argument", many="pairs")] = Field(
         default={},
-        description="arguments of run entries, for each of `tasks` or `protocols` that takes them, such as num_samples",
+        description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
     )
-    entries: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
+    entries: Annotated[Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")] = Field(
         default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
     )
-    conf_paths: Annotated[list[Folder], AfterValidator(_check_not_empty)] | None = Field(
+    conf_paths: Annotated[Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")] = Field(
         default=None, description="files of run entries, as for helm-run"
     )
-    protocols: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
+    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = Field(
         default=None, description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)"
     )
-    models: list[Model] = Field(default=[], description="the models; not needed if every entry names a model")
-    retry_cut: Times | None = Field(
+    models: Annotated[list[Model], OnCommandLine("--model", "--models-to-run", many="repeated")] = Field(
+        default=[], description="the models, such as a/b,c/d; not needed if every entry names a model"
+    )
+    retry_cut: Annotated[Times | None, _OPTION] = Field(
         default=None,
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
     )
     judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
-    parallelism: Whole = Field(default=4, description="concurrent requests, as helm-run's -n")
-    dry_run: bool = Field(default=False, description="only print the runs and an estimate of their cost")
+    parallelism: Annotated[Whole, OnCommandLine("--parallelism", "--num-threads", "-n")] = Field(
+        default=4, description="concurrent requests, as helm-run's -n"
+    )
+    dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
+        default=False, description="only print the runs and an estimate of their cost"
+    )
 
     _places: Places = PrivateAttr(default_factory=Places)
 

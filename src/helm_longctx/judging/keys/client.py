@@ -16,9 +16,8 @@ from helm_longctx.failures import Failure, failure_of, failure_of_error, label_e
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.keys.find import IN_FILE, KeySource, find_key, judge_prefix
-from helm_longctx.models.apis.oauth import TokenError
+from helm_longctx.models.apis.oauth import TokenError, variable
 from helm_longctx.models.apis.sending import limit_time
-from helm_longctx.models.apis.tokens import variable
 from helm_longctx.redaction.text import redact, register_credentials
 
 

@@ -12,8 +12,8 @@ from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
 from helm_longctx.errors import InputError
+from helm_longctx.models.apis.oauth import PAGE, find_tokens, variable
 from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
-from helm_longctx.models.apis.tokens import PAGE, find_tokens, variable
 from helm_longctx.redaction.text import register_secret
 
 FAMILIES = {
