@@ -28,7 +28,7 @@ from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
-from helm_longctx.cli.confs import conf_files
+from helm_longctx.config.confs import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
@@ -257,7 +257,33 @@ ROOMS: dict[str, set[str]] = {
     "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
     "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
     "plugin": {"helm", "models", "tasks"},
-    "cli": {"data", "helm", "judging", "models", "plugin", "redaction", "results", "runner", "runs", "tasks"},
+    "config": {
+        "data",
+        "documents",
+        "helm",
+        "judging",
+        "models",
+        "plugin",
+        "redaction",
+        "results",
+        "runner",
+        "runs",
+        "tasks",
+    },
+    "apps": {
+        "config",
+        "data",
+        "documents",
+        "helm",
+        "judging",
+        "models",
+        "redaction",
+        "results",
+        "runner",
+        "runs",
+        "tasks",
+    },
+    "cli": {"apps", "config", "data", "documents", "helm", "models", "redaction", "results", "runner", "runs", "tasks"},
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it, from the lowest to the highest."""
 
@@ -295,6 +321,16 @@ def test_a_benchmark_imports_no_other() -> None:
         name = path.relative_to(SOURCE).parts[1]
         others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")]
         assert [each for each in others if each.split(".")[2] != name] == [], path
+
+
+def test_nothing_imports_an_analysis() -> None:
+    """Only commands import analyses, and no analysis imports another, so that each is a folder that can go or come."""
+    for path in SOURCE.rglob("*.py"):
+        room, *rest = path.relative_to(SOURCE).parts
+        own = f"{PACKAGE}.apps.{rest[0]}" if room == "apps" and rest[1:] else f"{PACKAGE}.apps.app"
+        others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.apps.")]
+        allowed = (own, f"{PACKAGE}.apps.app")
+        assert room == "cli" or [each for each in others if not each.startswith(allowed)] == [], path
 
 
 def test_the_page_on_architecture_is_true() -> None:

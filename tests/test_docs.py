@@ -13,7 +13,7 @@ import pytest
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.cli.models import list_deployments
-from helm_longctx.cli.shared import READY
+from helm_longctx.config.shared import READY
 from helm_longctx.data.hub import HubDataset, HubFile
 from helm_longctx.data.release import ReleaseFile
 from helm_longctx.tasks.entry import ARGUMENTS

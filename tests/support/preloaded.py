@@ -15,7 +15,7 @@ MODULES = (
     "helm.benchmark.server",
     "helm.benchmark.window_services.no_tokenizer_window_service",
     "helm_longctx.cli.main",
-    "helm_longctx.cli.config.plan",
+    "helm_longctx.config.plan",
     "helm_longctx.models.apis.providers.openai",
     "helm_longctx.apps.judge_checks.agreement",
     "helm_longctx.apps.judge_checks.plotting",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.cli.config.options import SELECTION, takes_options
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import (
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.options import SELECTION, takes_options
+from helm_longctx.config.shared import (
     Entries,
     LocalPath,
     MostInstances,

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from helm_longctx.cli.demo_questions import write_questions
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.shared import LocalPath, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table

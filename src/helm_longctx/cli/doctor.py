@@ -17,7 +17,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from helm_longctx.cli.shared import (
+from helm_longctx.config.shared import (
     READY,
     OutputPath,
     complete_suite,

@@ -51,6 +51,12 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS = (
 _OWN = (
     Command("run", "helm_longctx.cli.run:run", RUNS, example="run.yaml --dry-run"),
     Command(
+        "reproduce",
+        "helm_longctx.cli.reproduce:reproduce",
+        RUNS,
+        example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
+    ),
+    Command(
         "estimate",
         "helm_longctx.cli.estimate:estimate",
         RUNS,

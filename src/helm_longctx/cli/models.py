@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from helm_longctx.cli.shared import READY, LocalPath, fill_registries, without_helms_log
+from helm_longctx.config.shared import READY, LocalPath, fill_registries, without_helms_log
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table

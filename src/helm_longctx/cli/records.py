@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.cli.shared import READY, OutputPath, fill_registries
+from helm_longctx.config.shared import READY, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.data.root import DataRoot

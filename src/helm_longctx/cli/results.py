@@ -12,7 +12,7 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
+from helm_longctx.config.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
 from helm_longctx.documents.terminal import find_width, print_grid
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error, escape_invisible

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from helm_longctx.cli.config.load import load_config
-from helm_longctx.cli.config.options import read_options, takes_options
-from helm_longctx.cli.config.schema import RunConfig
-from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.estimates import print_estimates
+from helm_longctx.config.load import load_config
+from helm_longctx.config.logs import set_log_levels
+from helm_longctx.config.options import read_options, takes_options
+from helm_longctx.config.schema import RunConfig
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_path
 
 if TYPE_CHECKING:
-    from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.config.plan import Plan
     from helm_longctx.runner.estimate import Estimate
     from helm_longctx.runner.stopping import Stop
 
@@ -71,7 +71,7 @@ def make_configured_runs(
 
 def _run(config: RunConfig, prints: TextIO, published: str) -> None:
     _check_names(config)
-    from helm_longctx.cli.config.plan import make_plan, use_settings  # this imports HELM
+    from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
 
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -135,7 +135,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm.benchmark.runner import RunnerError
 
-    from helm_longctx.cli.config.plan import make_runner
+    from helm_longctx.config.plan import make_runner
     from helm_longctx.runner.stopping import run_until_decided
     from helm_longctx.tasks.stop_rules import parse_rule
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.cli.config.options import SELECTION, takes_options
-from helm_longctx.cli.shared import Entries, LocalPath, MostInstances, OutputPath, Suite, make_specs
+from helm_longctx.config.options import SELECTION, takes_options
+from helm_longctx.config.shared import Entries, LocalPath, MostInstances, OutputPath, Suite, make_specs
 
 
 @takes_options(*SELECTION)

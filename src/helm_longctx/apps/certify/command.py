@@ -15,17 +15,17 @@ import typer
 import yaml
 
 from helm_longctx.apps.certify.search import SEEDS, Design
-from helm_longctx.cli.config.load import load_config
-from helm_longctx.cli.config.options import read_options, split_names, takes_options
-from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.load import load_config
+from helm_longctx.config.logs import set_log_levels
+from helm_longctx.config.options import read_options, split_names, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.lengths import length_label, parse_length
 
 if TYPE_CHECKING:
-    from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.config.plan import Plan
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name."""
@@ -108,7 +108,7 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
-    from helm_longctx.cli.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, use_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) > 1:

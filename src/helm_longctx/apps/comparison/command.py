@@ -12,7 +12,7 @@ import typer
 from rich.table import Table as Grid
 
 from helm_longctx.apps.comparison.methods import Costs, Gain, find_gains
-from helm_longctx.cli.shared import JsonPath, OutputPath, Suite, check_folder
+from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
 from helm_longctx.documents.numbers import percent, range_text, signed_percent
 from helm_longctx.documents.terminal import print_grid
 from helm_longctx.errors import InputError, bad_argument

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.apps.exchange.export import averages
-from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.config.shared import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.documents.pictures import length_plot, write_picture
 from helm_longctx.documents.plots import Spec
 from helm_longctx.environment import require

@@ -14,10 +14,10 @@ import typer
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
-from helm_longctx.cli.config.options import SELECTION, read_options, takes_options
-from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.estimates import print_estimates
+from helm_longctx.config.logs import set_log_levels
+from helm_longctx.config.options import SELECTION, read_options, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import points
@@ -28,8 +28,8 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
-    from helm_longctx.cli.config.plan import Plan
-    from helm_longctx.cli.config.schema import RunConfig
+    from helm_longctx.config.plan import Plan
+    from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
 
 MAX_DROP = 2.0
@@ -138,8 +138,8 @@ class _Sample:
 
 def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.plan import use_settings
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.plan import use_settings
 
     options = [read_options({**arguments, "model": [model]}) for model in models]
     pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
@@ -171,7 +171,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         InputError: a part of the configuration is wrong, or the deployments get different requests.
     """
     from helm_longctx.apps.gate.asking import check_samples, limit_specs, plan_depths, plan_lengths
-    from helm_longctx.cli.config.plan import make_plan
+    from helm_longctx.config.plan import make_plan
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [each.model for each in base.entries if each.model]:
@@ -190,7 +190,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
 
 
 def _estimate(plan: Plan) -> list[Estimate]:
-    from helm_longctx.cli.config.plan import make_runner
+    from helm_longctx.config.plan import make_runner
     from helm_longctx.runner.estimate import Rate, estimate_run
 
     runner = make_runner(plan.config)

@@ -15,8 +15,8 @@ from helm_longctx.apps.judge_checks.agreement_command import (
     interval_text,
     percent_text,
 )
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import (
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.shared import (
     LocalPath,
     OutputPath,
     check_folder,

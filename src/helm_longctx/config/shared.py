@@ -152,8 +152,8 @@ def make_specs(
     Raises:
         InputError: there is a mistake in the arguments.
     """
-    from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.options import read_options, split_names
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.options import read_options, split_names
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry
     from helm_longctx.tasks.registry import expand_entry
@@ -167,7 +167,7 @@ def make_specs(
 
     fill_registries(local_path)
     if config:
-        from helm_longctx.cli.config.entries import plan_entries
+        from helm_longctx.config.entries import plan_entries
 
         expanded += [entry.text for entry in plan_entries(config)]
     paths = [Path(path) for path in options["conf_path"] or []]

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helm_longctx.cli.config.places import Places
+from helm_longctx.config.places import Places
 from helm_longctx.errors import list_choices
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT

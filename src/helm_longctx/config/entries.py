@@ -11,8 +11,8 @@ from helm.benchmark.run_expander import RUN_EXPANDERS
 from helm.benchmark.run_spec import get_run_spec_function
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.cli.config.places import KeyPath, Places
-from helm_longctx.cli.config.schema import Endpoint, RunConfig
+from helm_longctx.config.places import KeyPath, Places
+from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.names import check_name

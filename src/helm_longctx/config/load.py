@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
-from helm_longctx.cli.config.places import KeyPath, Places
-from helm_longctx.cli.config.schema import BAD_KEY, NO_VALUE, RunConfig
+from helm_longctx.config.places import KeyPath, Places
+from helm_longctx.config.schema import BAD_KEY, NO_VALUE, RunConfig
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, list_choices, shorten

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from helm_longctx.apps.reproduction.protocols import print_comparisons, print_protocol_list, print_protocols
-from helm_longctx.cli.config.options import takes_options
 from helm_longctx.cli.run import make_configured_runs
-from helm_longctx.cli.shared import Quiet, Verbose
+from helm_longctx.config.options import takes_options
+from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol

@@ -12,9 +12,9 @@ from pathlib import Path
 from helm.benchmark.run_spec import RunSpec
 from helm.common.general import get_credentials
 
-from helm_longctx.cli.config.entries import PlannedEntry, model_name, plan_entries
-from helm_longctx.cli.config.models import ModelBook
-from helm_longctx.cli.config.schema import ClientCredentials, Endpoint, RunConfig
+from helm_longctx.config.entries import PlannedEntry, model_name, plan_entries
+from helm_longctx.config.models import ModelBook
+from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.environment import MAX_COST, TIMEOUT
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs

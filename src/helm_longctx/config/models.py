@@ -18,9 +18,9 @@ from helm.common.general import get_credentials
 from helm.common.hierarchical_logger import hlog
 
 from helm_longctx._moved import current_name
-from helm_longctx.cli.config.entries import PlannedEntry, model_name
-from helm_longctx.cli.config.places import KeyPath
-from helm_longctx.cli.config.schema import Endpoint, RunConfig
+from helm_longctx.config.entries import PlannedEntry, model_name
+from helm_longctx.config.places import KeyPath
+from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from helm_longctx.cli.config.load import Options
-from helm_longctx.cli.config.places import KeyPath
-from helm_longctx.cli.config.schema import MOST_INSTANCES, Endpoint, OnCommandLine, RunConfig, Section
+from helm_longctx.config.load import Options
+from helm_longctx.config.places import KeyPath
+from helm_longctx.config.schema import MOST_INSTANCES, Endpoint, OnCommandLine, RunConfig, Section
 from helm_longctx.errors import InputError, bad_argument
 
 SELECTION = ("tasks", "length", "argument", "entry", "conf_path", "model")
