@@ -21,12 +21,12 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.helm.adapter import LongContextAdapter, method_for
+from helm_longctx.helm.adapter import LongContextAdapter
 from helm_longctx.helm.patches import make_our_adapter
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.entry import method_for, parse_entry
 from helm_longctx.tasks.prompt import FittedPrompt
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import Sample

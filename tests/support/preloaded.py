@@ -20,7 +20,7 @@ MODULES = (
     "helm_longctx.apps.judge_checks.agreement",
     "helm_longctx.apps.judge_checks.plotting",
     "helm_longctx.results.leaderboard.summarizer",
-    "helm_longctx.documents.pictures",
+    "helm_longctx.documents.plots",
     "helm_longctx.runner",
     "helm_longctx.runner.batches.collection",
     "helm_longctx.runner.rejudge",

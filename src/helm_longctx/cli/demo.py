@@ -27,7 +27,7 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import MARK, percent, range_text
-from helm_longctx.documents.terminal import find_width, print_grid, print_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
@@ -177,7 +177,7 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_grid(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
+    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")

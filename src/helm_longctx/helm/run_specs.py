@@ -19,14 +19,13 @@ from helm_longctx._version import VERSION
 from helm_longctx.data.fetch import find_lacking
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry, digest_own_files, fetch_command, select_category
+from helm_longctx.tasks.entry import Entry, check_entry, digest_own_files, fetch_command, method_for, select_category
 from helm_longctx.tasks.registry import OURS
 
 Spec = TypeVar("Spec", bound=ObjectSpec)

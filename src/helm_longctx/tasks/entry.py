@@ -217,6 +217,16 @@ class Entry:
                 task.check_machine()
 
 
+def method_for(style: str, truncation: str) -> str:
+    """Return the adapter method with two arguments of a run entry in its name. HELM passes an adapter no others."""
+    return "_".join((ADAPTER_METHOD, *(value for value in (style, truncation) if value != "auto")))
+
+
+def arguments_of_method(method: str) -> dict[str, str]:
+    """Return the arguments of a run entry that `method_for` put into a method's name."""
+    return {"truncation" if part == "error" else "style": part for part in method.split("_")[1:]}
+
+
 def is_our_method(method: str) -> bool:
     """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
     return method.split("_")[0] == ADAPTER_METHOD

@@ -174,3 +174,8 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     names = ("name", "display_name", "description", "lower_is_better", "short_display_name")
     rows = [(MAIN_METRIC, "Score", headline, False), *of_tasks, *of_metrics, *of_depths, *of_runs]
     return [dict(zip(names, row, strict=False)) for row in rows]
+
+
+def nearest_depth(depth: float) -> int:
+    """Return the depth in percent at which an answer counts."""
+    return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))

@@ -11,10 +11,9 @@ from helm.benchmark.presentation.schema import read_schema
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
-from helm_longctx.results.leaderboard.layout import MOST_PUBLISHED
-from helm_longctx.results.leaderboard.marks import NOTES
 from helm_longctx.results.leaderboard.scores import SuiteScores
 from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS, summarize_suite
+from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES
 from helm_longctx.results.reference import write_reference
 from helm_longctx.tasks.registry import find_benchmark
 from tests.results.report.suites import write_suite

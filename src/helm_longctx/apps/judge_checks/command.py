@@ -71,7 +71,7 @@ def judge_check(
         raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
     _check_targets(save, plot)
     from helm_longctx.apps.judge_checks import plotting, saved
-    from helm_longctx.documents.pictures import write_picture
+    from helm_longctx.documents.plots import write_picture
 
     loaded = [saved.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []

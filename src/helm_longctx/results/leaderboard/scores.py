@@ -19,7 +19,7 @@ from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.means import OVERALL, average, mean_over_tasks, tasks_of
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
-from helm_longctx.results.rows import score_notes
+from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD

@@ -42,8 +42,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
-from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
 from helm_longctx.results.leaderboard.schema import (
     KINDS,
     merge_schemas,
@@ -53,8 +51,19 @@ from helm_longctx.results.leaderboard.schema import (
     suite_schema,
 )
 from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
+from helm_longctx.results.leaderboard.tables import (
+    MOST_COLUMNS,
+    MOST_PUBLISHED,
+    ScoreCell,
+    arrange_table,
+    count_own,
+    index_table,
+    make_cell,
+    mark_table,
+    tag_run,
+)
 from helm_longctx.results.means import tasks_of
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result, is_published_name
 from helm_longctx.results.suite import report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
@@ -195,7 +204,7 @@ class LongContextSummarizer(Summarizer):
         if not self._has_page(group):
             return replace(group, taxonomy=None)  # so that HELM's page of scenarios does not link to it
         models = self._models(group)
-        published = {model for model in models if model.startswith(PUBLISHED)}
+        published = {model for model in models if is_published_name(model)}
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:
@@ -371,7 +380,7 @@ class LongContextSummarizer(Summarizer):
         return group.name in self._theirs or not group.category.endswith(KINDS[3:]) or self._has_own(group)
 
     def _has_own(self, group: RunGroup) -> bool:
-        return not all(model.startswith(PUBLISHED) for model in self._models(group))
+        return not all(is_published_name(model) for model in self._models(group))
 
     def _metric_tables(self, group: RunGroup) -> list[Table]:
         if group.name not in self._theirs and not self._has_own(group):

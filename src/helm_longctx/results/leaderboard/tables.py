@@ -1,4 +1,4 @@
-"""Writes scores in percent, intervals and marks into HELM's tables, and reasons on the pages of runs."""
+"""Arranges HELM's tables, and writes scores in percent, intervals and marks into them and onto the pages of runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from helm.benchmark.presentation.schema import RunGroup
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
-from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.documents.numbers import MARK, decimals, marked, percent, range_text
 from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.reading import is_published_name
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 
@@ -67,8 +69,8 @@ def make_cell(
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
-        decimals = None if is_share else 4
-        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, decimals))}"]
+        places = None if is_share else 4
+        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"]
     about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
     return ScoreCell(
         interval.mean,
@@ -151,14 +153,14 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
-    decimals = _decimals([cell for cell in cells if cell.value is not None])
+    places = _places([cell for cell in cells if cell.value is not None])
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
-    width = max((len(_text(float(cell.value), decimals)) for cell in cells if cell.value is not None), default=0)
+    width = max((len(_text(float(cell.value), places)) for cell in cells if cell.value is not None), default=0)
     return [
         cell
         if cell.value is None
         # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
-        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), decimals, best)
+        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best)
         for cell in cells
     ]
 
@@ -168,7 +170,7 @@ def count_missing(cell: Cell) -> int:
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
 
-def _decimals(cells: Sequence[Cell]) -> int | None:
+def _places(cells: Sequence[Cell]) -> int | None:
     """Return the number of decimals in a column; None for percent with one decimal."""
     if all(map(_is_share, cells)):
         return None
@@ -176,20 +178,20 @@ def _decimals(cells: Sequence[Cell]) -> int | None:
     return 0 if largest >= 100 else 2 if largest >= 1 else 4
 
 
-def _text_cell(cell: Cell, width: int, decimals: int | None, best: float | None) -> Cell:
+def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
     number = float(cell.value)
     # HELM also considers marked scores for the best score, which is bold.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
     if not _caveats_of(cell) and number == best:
         style |= {"font-weight": "bold"}
     low, high = getattr(cell, "low", None), getattr(cell, "high", None)
-    tail = f" {MARK}" if _caveats_of(cell) else ""
+    tail = marked("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        tail += f" ({range_text(low, high, lambda end: _text(end, decimals))})".replace("–", "–\u2060")
+        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace("–", "–\u2060")
     # The front end omits the zeros at the end of a number alone.
-    tail = tail or (" %" if decimals is None else "")
-    text = f"{_text(number, decimals):>{width}}{tail}"
+    tail = tail or (" %" if places is None else "")
+    text = f"{_text(number, places):>{width}}{tail}"
     # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
     given: Mapping[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
     return ScoreCell(**{"number": number, **given, "value": text, "style": style})
@@ -199,5 +201,96 @@ def _is_share(cell: Cell) -> bool:
     return getattr(cell, "is_share", True)
 
 
-def _text(number: float, decimals: int | None) -> str:
-    return percent(number) if decimals is None else f"{number:.{decimals}f}"
+def _text(number: float, places: int | None) -> str:
+    return percent(number) if places is None else decimals(number, places)
+
+
+MOST_PUBLISHED = 5
+"""Largest number of published models in a table that also has the user's, which are then in view without scrolling."""
+
+MOST_COLUMNS = 9
+"""Largest number of scores in a row that fit into a window of 1,500 pixels."""
+
+
+def arrange_table(table: Table) -> Table:
+    """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
+
+    HELM's front end also sorts by this column. A mean over fewer tasks comes after those over more. Rows without a
+    value come last, sorted by the next columns. Beside
+    the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
+    """
+    rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
+    rows.sort(key=lambda row: [_rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)])
+    published = [row for row in rows if _is_published(row)]
+    if len(published) < len(rows):
+        # The rows' identities are compared, because equal scores make equal rows.
+        hidden = set(map(id, published[MOST_PUBLISHED:]))
+        rows = [_mark_own(row) if published else row for row in rows if id(row) not in hidden]
+    # The first column has the models' names.
+    places = [0, *(place for place in range(1, len(table.header)) if any(_has_value(row[place]) for row in rows))]
+    header = _shorten([table.header[place] for place in places]) if rows else []
+    return replace(table, header=header, rows=[[row[place] for place in places] for row in rows])
+
+
+def _has_value(cell: Cell) -> bool:
+    return cell.value is not None
+
+
+def _is_published(row: Sequence[Cell]) -> bool:
+    return is_published_name(str(row[0].value))
+
+
+def count_own(table: Table) -> int:
+    """Return the number of the user's models in a table."""
+    return sum(not _is_published(row) for row in table.rows)
+
+
+def _mark_own(row: list[Cell]) -> list[Cell]:
+    return row if _is_published(row) else [replace(row[0], style={"font-weight": "bold"}), *row[1:]]
+
+
+def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
+    if not _has_value(cell):
+        return True, 0, 0.0
+    # `False` sorts before `True`, so cells with a value come first.
+    return False, count_missing(cell), float(cell.value) if title.lower_is_better else -float(cell.value)
+
+
+def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:
+    """Return headings without the metric or the group that all columns share.
+
+    HELM's front end cuts a heading of more than 30 characters.
+    """
+    columns = [title.metadata for title in header if title.metadata]
+    groups = len({column["run_group"] for column in columns}) > 1
+    metrics = len({column["metric"] for column in columns}) > 1
+    names = ["run_group"] * (groups or not metrics) + ["metric"] * metrics
+    return [
+        replace(title, value=" ".join(title.metadata[name] for name in names)) if title.metadata else title
+        for title in header
+    ]
+
+
+def index_table(title: str, groups: Sequence[RunGroup], models: Sequence[int]) -> Table:
+    """Return a table of groups in their order, with the numbers of their models.
+
+    HELM's front end sorts by the second column, which is therefore the place in the order. It links a cell there to
+    all predictions if the cell has no list of runs.
+    """
+    header = [
+        HeaderCell("Group"),
+        HeaderCell("No.", lower_is_better=True),
+        HeaderCell("Description"),
+        HeaderCell("Models"),
+    ]
+    rows = [
+        [
+            # The page of groups opens this address, and the selector takes it as the group's name.
+            Cell(group.display_name, href=group.name),
+            Cell(place, run_spec_names=[]),
+            Cell(group.description, markdown=True),
+            Cell(count),
+        ]
+        for place, (group, count) in enumerate(zip(groups, models, strict=True), 1)
+    ]
+    return Table(title, header, rows)
