@@ -30,7 +30,7 @@ def describe() -> str:
 
 
 class BuildWithPages(build_py):
-    """Copies the pages in `docs` into the package, because messages name them (`helm_longctx.environment.page_address`)."""
+    """Copies the pages in `docs` into the package: messages name them (`helm_longctx.environment.page_address`)."""
 
     def run(self) -> None:
         """Build the package, with the pages unless it stays in the clone."""

@@ -186,7 +186,9 @@ def test_the_wheel_has_the_pages(tmp_path: Path) -> None:
     pages = built / "helm_longctx/pages"
     of_clone = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     assert {path.relative_to(pages) for path in pages.rglob("*.md")} == of_clone
-    links = [(page, link) for page in pages.rglob("*.md") for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())]
+    links = [
+        (page, link) for page in pages.rglob("*.md") for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())
+    ]
     assert len(links) > 100
     assert [f"{page}: {link}" for page, link in links if not (page.parent / link).is_file()] == []
     code = "from helm_longctx.environment import page_address; print(page_address('judges#keys'))"
