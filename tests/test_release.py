@@ -70,7 +70,7 @@ def test_the_workflow_tests_the_supported_pythons() -> None:
 
 def test_one_recipe() -> None:
     """The container and the action install as the README's recipe does, which `make release` tries."""
-    recipe = read("README.md").split("Without a clone")[1].split("\n\nThe second command")[0]
+    recipe = read("README.md").split("## Start")[1].split("\n\nYou need")[0]
     torch, package = PIP.findall(recipe)
     container, action = PIP.findall(read("Containerfile")), PIP.findall(read("action.yml"))
     assert container == [torch, package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"')]
