@@ -33,7 +33,6 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.score_rows import score_numbers, write_scores
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run, write_suite
 
@@ -239,21 +238,33 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
             group = group_name(
                 board.benchmark, name, label(result.length), closed, judge, board.folder_at(result.length)
             )
-            if found := _helm_cell(tables.get(group, []), result, task_score(result.task)):
+            found = _helm_cell(tables.get(group, []), result)
+            if found is None and result.is_published and result.task:
+                # A task that only published models have is a column of its category.
+                category = board.benchmark.entries[result.entry].name
+                group = group_name(board.benchmark, category, label(result.length), closed, judge, "")
+                found = _helm_cell(tables.get(group, []), result, f"{board.titles[result.task]} {label(result.length)}")
+            if found:
                 cells[key_of(board, result, judge)] = found
     return cells
 
 
-def _helm_cell(tables: list[Any], result: Result, statistic: str) -> Cell | None:
-    """Return the cell of a model in the first table of a group that has its score."""
+def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | None:
+    """Return the cell of a model in the first table of a group that has its score.
+
+    Args:
+        title: the title of the column; empty for the first one.
+    """
     shown = result.model
     with suppress(ValueError):  # HELM does not know the model
         shown = get_model_metadata(result.model).display_name
     # A model without any answer is only in the table of conditions.
     for table in (each for each in tables if each["title"] != "Conditions"):
+        titles = [each["value"] for each in table["header"]]
+        column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
-            if row[0]["value"] == shown and len(row) > 1 and "number" in row[1]:
-                cell = row[1]
+            if column and row[0]["value"] == shown and len(row) > column and "number" in row[column]:
+                cell = row[column]
                 assert percent(cell["number"]) in cell["value"]
                 return Cell(cell["number"], cell.get("low"), cell.get("high"), cell.get("n"), bool(cell.get("lacking")))
     return None
