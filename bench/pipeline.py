@@ -21,15 +21,16 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clients import OURS, bare, local_server, make_prompt, register
+from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.run_spec_factory import construct_run_specs
 from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runner.runner import runner_arguments
+from helm_longctx.runner.runner import Strategy, runner_arguments
 
 CHARACTERS = 16_000
 """Characters of a prompt of about 4k tokens."""
@@ -50,20 +51,18 @@ class Moment(NamedTuple):
         return Moment(self.elapsed - other.elapsed, self.processor - other.processor)
 
 
-class TimedRunner(LongContextRunner):
+class Timed(Strategy):
     """Records when a run starts to ask, when it has all answers, and when its files are written."""
 
-    logs_scores = False
-
-    def _ask(self, *arguments: Any) -> Any:
-        self.start = Moment.now()
-        found = super()._ask(*arguments)
-        self.answered = Moment.now()
-        return found
-
-    def _write_results(self, *arguments: Any) -> None:
-        super()._write_results(*arguments)
-        self.written = Moment.now()
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Make a run."""
+        with runner.prepare(spec) as run:
+            run.store_prompts()
+            self.began = Moment.now()
+            answers = run.ask()
+            self.answered = Moment.now()
+            runner.write(run, answers)
+            self.written = Moment.now()
 
 
 def write_questions(folder: Path, count: int) -> None:
@@ -80,12 +79,14 @@ def run_questions(folder: Path, questions: Path, threads: int) -> dict[str, Mome
     entry = f"any_jsonl:path={questions},length=8k,count_with=longctx/words,model=bench/m,model_deployment={OURS}"
     specs = construct_run_specs(parse_object_spec(entry))
     arguments = runner_arguments(folder, "s", folder / "prod_env", threads, exit_on_error=True)
-    runner = TimedRunner(**arguments)
+    timed = Timed()
+    runner = LongContextRunner(**arguments, strategy=timed)
+    runner.logs_scores = False
     runner.run_all(specs)
     return {
-        "ask": runner.answered - runner.start,
-        "score and write": runner.written - runner.answered,
-        "whole": runner.written - runner.start,
+        "ask": timed.answered - timed.began,
+        "score and write": timed.written - timed.answered,
+        "whole": timed.written - timed.began,
     }
 
 

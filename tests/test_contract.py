@@ -221,7 +221,9 @@ import sys, helm.benchmark.run
 before = set(sys.modules)
 import helm_longctx.plugin, helm_longctx.runner
 from helm.benchmark.metrics.metric import create_metric
+from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.helm.run_specs import make_entry_spec
+from helm_longctx.tasks.entry import parse_entry
 list(map(create_metric, make_entry_spec(parse_entry(BENCHMARKS, "lv_eval:length=16k")).metric_specs))
 print(set(sys.modules) - before)
 """

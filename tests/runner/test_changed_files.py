@@ -13,7 +13,8 @@ from helm.benchmark.executor import ExecutionSpec
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import read_results
-from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runs.shards import Shard
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -79,11 +80,11 @@ def test_an_old_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert caveats() == []
 
 
-class FirstOfTwo(ShardRunner):
+class FirstOfTwo(LongContextRunner):
     """A runner of the first of two shards."""
 
     def __init__(self, execution_spec: ExecutionSpec, **options: Any):
-        super().__init__(Shard(1, 2), execution_spec=execution_spec, **options)
+        super().__init__(execution_spec, **options, strategy=OneShard(Shard(1, 2)))
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:

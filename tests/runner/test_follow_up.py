@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
 from helm_longctx.runner.estimate import Rate, estimate_run
-from helm_longctx.runner.follow_up import join_answers, most_follow_up_tokens
+from helm_longctx.runner.follow_up import join_answers, most_follow_up_tokens, split_answers
+from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.journal import NAME
 from helm_longctx.tasks.sample import Sample
@@ -94,6 +96,25 @@ def test_a_first_answer_is_not_asked_for_again(tmp_path: Path) -> None:
     assert not set(first) & set(again)
     assert len(first) + len(again) == ROWS
     assert not (run / NAME).exists()
+
+
+def test_a_kept_answer_is_the_answer_to_both_requests(tmp_path: Path) -> None:
+    """A question with only its first answer has no answer yet, although its first request need not be sent."""
+    ReasoningClient.fails = staticmethod(lambda prompt: not prompt.endswith(ASKS_TO_REASON))
+    with pytest.raises(InputError, match="answers are kept"):
+        making.make_run(tmp_path, ENTRY, cache=False)
+    runner = making.make_runner(tmp_path)
+    assert isinstance(runner, LongContextRunner)
+    with runner.prepare(making.spec_of(ENTRY)) as run:
+        assert any(find_first_answer(each, run.journal) for each in run.requests)
+        assert [find_answer(each, run.journal) for each in run.requests] == [None] * ROWS
+        ReasoningClient.fails = staticmethod(lambda prompt: False)
+        run.ask()
+        found = [find_answer(each, run.journal) for each in run.requests]
+        assert all(result and len(result.completions) == 2 for result in found)
+        kept = replace(run.requests[0], first=split_answers(found[0])[0])
+        other = replace(kept, request=replace(kept.request, max_tokens=2048))
+        assert find_first_answer(other, run.journal) == other.first
 
 
 def test_an_estimate_has_both_requests(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import follow_up
-from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.shards import Shard
 from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
@@ -82,7 +82,7 @@ def test_shards_make_the_same_run(tmp_path: Path) -> None:
     LongContextRunner(**arguments(tmp_path / "one")).run_all([spec])
     FactsClient.asked.clear()
     for number in (2, 1):
-        ShardRunner(Shard(number, 2), **arguments(tmp_path / "two")).run_all([spec])
+        LongContextRunner(**arguments(tmp_path / "two"), strategy=OneShard(Shard(number, 2))).run_all([spec])
     assert len(FactsClient.asked) == 2 * SAMPLES
     LongContextRunner(**arguments(tmp_path / "two")).run_all([spec])
     assert len(FactsClient.asked) == 2 * SAMPLES

@@ -21,8 +21,8 @@ from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import join_answers, split_answers
-from helm_longctx.runner.machines.shards import ShardRunner
-from helm_longctx.runner.retry import COUNTED, earlier_name
+from helm_longctx.runner.machines.shards import OneShard
+from helm_longctx.runner.resuming import COUNTED, earlier_name
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.shards import Shard
@@ -155,7 +155,7 @@ def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
     spec = making.spec_of(AGAIN)
     for number in (2, 1):
         arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
-        ShardRunner(Shard(number, 2), **arguments).run_all([spec])
+        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
     sent = sorted(WordyClient.asked)
     assert len(sent) == 3
     merged = making.make_run(tmp_path, AGAIN, cache=False)

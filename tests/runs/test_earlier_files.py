@@ -69,6 +69,10 @@ def test_an_unfinished_run_is_continued(entry: str, name: str, journals: str) ->
         make_run(Path.cwd(), entry, cache=False)
 
 
+MENDED = ("low", "high")
+"""Columns of averages that differ from earlier versions, whose intervals of means were too narrow near 0 and 1."""
+
+
 def test_an_export_is_the_same() -> None:
     """Every table of the complete run has the same rows as before, in the columns that it had, up to rounding."""
     for path in [*SUITE.glob("*seed=*")]:
@@ -78,9 +82,9 @@ def test_an_export_is_the_same() -> None:
     assert names == sorted(path.name for path in Path("now").iterdir())
     for name in names:
         before = rows(Path("export", name))
-        now = [{column: row[column] for column in before[0]} for row in rows(Path("now", name))]
-        assert [{column: _round(cell) for column, cell in row.items()} for row in now] == [
-            {column: _round(cell) for column, cell in row.items()} for row in before
+        columns = [each for each in before[0] if not (name == "averages.csv" and each in MENDED)]
+        assert [[_round(row[each]) for each in columns] for row in rows(Path("now", name))] == [
+            [_round(row[each]) for each in columns] for row in before
         ]
 
 

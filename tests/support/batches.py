@@ -14,7 +14,7 @@ from helm.benchmark.model_deployment_registry import (
 
 from helm_longctx.runner.batches import submission
 from helm_longctx.runner.batches.collection import Batches
-from helm_longctx.runner.batches.submission import BatchRunner, Plan
+from helm_longctx.runner.batches.submission import AsBatches, Plan, make_batch_runner
 from helm_longctx.runs.ledger import Ledger
 from tests.runner.making import make_run, read, spec_of
 from tests.support.servers.batches import BatchServer
@@ -50,7 +50,8 @@ class Folder:
 
     def submit(self, **plan: Any) -> None:
         """Submit the run."""
-        BatchRunner(Plan(**plan), self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
+        runner = make_batch_runner(AsBatches(Plan(**plan)), self._folder / "benchmark_output", "s", self._folder)
+        runner.run_all([self.spec])
 
     @property
     def batches(self) -> Batches:

@@ -93,12 +93,13 @@ def submit(
     with hide_chatter():
         specs = make_specs(entries, options, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
-    from helm_longctx.runner.batches.judges import JudgeBatchRunner
-    from helm_longctx.runner.batches.submission import BatchRunner, Plan
+    from helm_longctx.runner.batches.judges import JudgesAsBatches
+    from helm_longctx.runner.batches.submission import AsBatches, Plan, make_batch_runner
 
     with hide_chatter():
-        kind = JudgeBatchRunner if judges else BatchRunner
-        runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
+        plan = Plan(files, batch_size, fills_cache)
+        strategy = JudgesAsBatches(plan, local_path) if judges else AsBatches(plan)
+        runner = make_batch_runner(strategy, output_path, suite, local_path)
         batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
         runner.run_all(specs)
         # Requests that failed temporarily are sent again as long as a round answers some of them.

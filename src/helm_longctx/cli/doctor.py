@@ -99,7 +99,7 @@ def doctor(
 
 def _runs(suite: Path) -> Iterator[Finding]:
     """Check the files of each run against each other."""
-    from helm_longctx.runner.ending import find_reasons
+    from helm_longctx.runner.score_log import find_reasons
     from helm_longctx.runner.verification import find_faults, find_runs
     from helm_longctx.runs.files import INSTANCE_STATS
 

@@ -37,8 +37,8 @@ def shard(
     """
     from helm.common.hierarchical_logger import setup_default_logging
 
-    from helm_longctx.runner.machines.shards import ShardRunner, divide_paces
-    from helm_longctx.runner.runner import runner_arguments
+    from helm_longctx.runner.machines.shards import OneShard, divide_paces
+    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.runs.shards import Shard
 
     chosen = Shard.parse(part)
@@ -46,4 +46,4 @@ def shard(
     specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True)
     divide_paces(chosen.total)
-    ShardRunner(chosen, **arguments).run_all(specs)
+    LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)

@@ -25,10 +25,10 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
-from helm_longctx.runner.retry import earlier_name, retry_factor
+from helm_longctx.runner.helm_scenarios import is_long_context
+from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
-from helm_longctx.runner.stand_ins import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import find_incomplete_files
 from helm_longctx.tasks.stop_rules import parse_rule

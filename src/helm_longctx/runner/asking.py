@@ -18,13 +18,14 @@ from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
-from helm_longctx.runner.calls import Calls
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.memory import Memory
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.progress import Breaker, Oddities, Progress
+from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
+from helm_longctx.runner.threads import Calls
 from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.journal import Journal
 
@@ -109,15 +110,7 @@ class Asking:
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
-        if asked.state.result is not None:
-            self.progress.recall()
-            return asked.state
-        if not self.journal:
-            return None
-        result = asked.first or self.journal.get(self._name(asked))
-        if result is not None and (second := follow_up(asked.request, asked.sample, result)):
-            last = self.journal.get(self._follow_up_name(second))
-            result = last and join_answers(result, last)
+        result = find_answer(asked, self.journal)
         if result is None:
             return None
         self.progress.recall()

@@ -130,7 +130,9 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
         """
         path = super().get_cache_config(shard_name).path
         open_cache_file(path).check()
-        return DigestCacheConfig(path, _current_server())
+        # The server is that of the client that HELM is making now; HELM's other caches belong to no server.
+        client = client_in_the_making.get()
+        return DigestCacheConfig(path, server_digest(client.deployment, client.credentials) if client else "")
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
@@ -152,12 +154,6 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
     """
     apply_patches()
     return DigestCacheBackendConfig(folder)
-
-
-def _current_server() -> str:
-    """Return the digest of the server whose client HELM is making now; empty if HELM is not making a client."""
-    client = client_in_the_making.get()
-    return server_digest(client.deployment, client.credentials) if client else ""
 
 
 def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | None = None) -> str:
@@ -350,9 +346,9 @@ class CacheFile:
         try:
             yield
         except (sqlite3.Error, pickle.UnpicklingError, EOFError) as error:
+            remedy = next((remedy for words, remedy in _REMEDIES.items() if words in str(error)), "remove that file")
             raise CacheError(
-                f"the request cache {self._path} cannot be used ({error}): {_remedy(str(error))}, or give helm-run "
-                "--disable-cache"
+                f"the request cache {self._path} cannot be used ({error}): {remedy}, or give helm-run --disable-cache"
             ) from error
 
 
@@ -373,10 +369,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _remedy(error: str) -> str:
-    return next((remedy for words, remedy in _REMEDIES.items() if words in error), "remove that file")
 
 
 def _seal(key: str, value: Any) -> bytes:

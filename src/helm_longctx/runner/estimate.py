@@ -25,6 +25,7 @@ from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import most_follow_up_tokens
+from helm_longctx.runner.helm_scenarios import is_long_context, make_scenario
 from helm_longctx.runner.prefixes import (
     Key,
     Pays,
@@ -34,10 +35,9 @@ from helm_longctx.runner.prefixes import (
     prefix_keys,
     warming_pays,
 )
-from helm_longctx.runner.retry import without_answers
+from helm_longctx.runner.resuming import without_answers
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
-from helm_longctx.runner.stand_ins import is_long_context, make_scenario
 from helm_longctx.runs.files import STATES, write_json
 from helm_longctx.tasks.entry import is_our_method
 from helm_longctx.tasks.metric_names import nearest_depth
@@ -197,7 +197,8 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     Raises:
         InputError: the run is of another scenario of HELM, data is missing or malformed, or prompts do not fit.
     """
-    _check_scenario(spec)
+    if not is_long_context(spec):
+        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
@@ -207,11 +208,13 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         requests = without_answers(every)
         keys = prefix_keys(each.text() for each in requests)
         counter = load_deployment_counter(deployment.name)
-        tokens = count_prompts(requests, counter, _splits_digits(deployment))
+        names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
+        tokens = count_prompts(requests, counter, splits_digits(names))
     usages = _find_usages(deployment, requests, tokens, keys, prices)
     typical, most = [_typical_output(each) for each in requests], [each.request.max_tokens for each in requests]
     judges = list(_judge_usages(spec, requests, typical))
     _add_follow_ups(requests, tokens, usages, (typical, most))
+    nameless = ({**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests)
     thinking = len(tokens) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
@@ -224,24 +227,18 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
             cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
         output_tokens=OutputTokens(sum(typical) + thinking, sum(most) + thinking),
-        judge_tokens=_judge_tokens(usage for _, usage in judges),
+        judge_tokens=JudgeTokens(
+            len(judges),
+            sum(usage.input_tokens for _, usage in judges),
+            sum(usage.output_tokens for _, usage in judges),
+        ),
         dollars=_dollars(prices, usages, typical, most, _judge_dollars(judges, own)),
         disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
         minutes=rate.minutes(len(tokens), sum(tokens) + sum(typical)),
         samples=tuple(_samples(spec, requests)),
-        requests_digest=_digest_requests(requests),
+        # It is equal for deployments that get the same requests in the same order.
+        requests_digest=digest("\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless)),
     )
-
-
-def _check_scenario(spec: RunSpec) -> None:
-    if not is_long_context(spec):
-        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
-
-
-def _digest_requests(requests: Iterable[StoredRequest]) -> str:
-    """Return a digest that is equal for deployments that get the same requests in the same order."""
-    nameless = ({**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests)
-    return digest("\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless))
 
 
 def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:
@@ -292,10 +289,6 @@ def _text(request: Request) -> str:
     return "\n".join(message["content"] for message in request.messages) if request.messages else request.prompt
 
 
-def _splits_digits(deployment: ModelDeployment) -> bool:
-    return splits_digits(f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}")
-
-
 class _Usages(NamedTuple):
     """The tokens of each request, as far as the provider's cache makes them cheaper.
 
@@ -321,8 +314,8 @@ def _find_usages(
     keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
     # Only our clients have a provider.
     write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
-    direct = list(_usages(requests, tokens, keys, caching_pays(prices)))
-    batched = list(_usages(requests, tokens, keys, warming_pays(prices, write_price, tokens)))
+    ways = (caching_pays(prices), warming_pays(prices, write_price, tokens))
+    direct, batched = (list(_usages(requests, tokens, keys, pays)) for pays in ways)
     return _Usages(direct, batched, write_price)
 
 
@@ -383,13 +376,6 @@ def _judge_usages(
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.text), output_tokens=size)
-
-
-def _judge_tokens(usages: Iterable[Usage]) -> JudgeTokens:
-    found = list(usages)
-    return JudgeTokens(
-        len(found), sum(usage.input_tokens for usage in found), sum(usage.output_tokens for usage in found)
-    )
 
 
 def _judge_dollars(judges: Sequence[tuple[str, Usage]], own: Mapping[str, Any]) -> float | None:

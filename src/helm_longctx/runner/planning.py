@@ -169,25 +169,19 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         return NO_SPREADS
     variance = max(each.between + each.within for each in components)
     unpaired = Spread(variance, max(each.share_between for each in components), is_paired=False)
-    pairs = [_pair(one, other, groups) for one, other in combinations(means.values(), 2)]
-    return Spreads(unpaired, _mean_spread([pair for pair in pairs if pair]), "earlier runs")
-
-
-def _pair(one: Mapping[str, float], other: Mapping[str, float], groups: Mapping[str, str]) -> Spread | None:
-    shared = [name for name in one if name in other]
-    if len({groups[name] for name in shared}) < 2:
-        return None
-    return paired_spread([one[name] for name in shared], [other[name] for name in shared], [groups[n] for n in shared])
-
-
-def _mean_spread(spreads: Sequence[Spread]) -> Spread | None:
-    """Return the spread with the mean variance, the mean correlation and the mean kurtosis."""
-    if not spreads:
-        return None
-    kurtoses = [each.kurtosis for each in spreads if each.kurtosis is not None]
-    return Spread(
-        variance=fmean(each.variance for each in spreads),
-        correlation=fmean(each.correlation for each in spreads),
+    pairs = []
+    for one, other in combinations(means.values(), 2):
+        shared = [name for name in one if name in other]
+        clusters = [groups[name] for name in shared]
+        if len(set(clusters)) > 1:
+            pairs.append(paired_spread([one[name] for name in shared], [other[name] for name in shared], clusters))
+    if not pairs:
+        return Spreads(unpaired, None, "earlier runs")
+    kurtoses = [each.kurtosis for each in pairs if each.kurtosis is not None]
+    paired = Spread(
+        variance=fmean(each.variance for each in pairs),
+        correlation=fmean(each.correlation for each in pairs),
         is_paired=True,
         kurtosis=fmean(kurtoses) if kurtoses else None,
     )
+    return Spreads(unpaired, paired, "earlier runs")

@@ -7,18 +7,16 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.request import Request
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
@@ -67,7 +65,8 @@ class Rejudger(Runner):
             judge: the argument of a run entry; None for each run's own judge.
 
         Raises:
-            InputError: a run cannot be judged in this way, or two results would have the same name.
+            InputError: a run cannot be judged in this way, two results would have the same name, or another judge has
+                judged the same answers in the suite of the results.
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
@@ -77,24 +76,17 @@ class Rejudger(Runner):
                     f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
                     "commands, each with its own --to"
                 )
-            if judge:
-                self._check_suite(spec)
+            suite = Path(self.runs_path)
+            for folder in suite.iterdir() if judge and suite.is_dir() else ():
+                # HELM would average over the two judges.
+                if folder.name != spec.name and _without_judge(folder.name) == _without_judge(spec.name):
+                    raise InputError(
+                        f"to={suite.name!r}: this suite has {folder.name}, which has another judge; give a suite of its"
+                        " own"
+                    )
             check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
             specs[run] = spec
         return specs
-
-    def _check_suite(self, spec: RunSpec) -> None:
-        """Check that no other judge has judged the same answers in the suite of the results.
-
-        Raises:
-            InputError: HELM would average over the two judges.
-        """
-        suite = Path(self.runs_path)
-        for folder in suite.iterdir() if suite.is_dir() else ():
-            if folder.name != spec.name and _without_judge(folder.name) == _without_judge(spec.name):
-                raise InputError(
-                    f"to={suite.name!r}: this suite has {folder.name}, which has another judge; give a suite of its own"
-                )
 
     def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
         """Judge a run's answers again, and compute its statistics again.
@@ -107,6 +99,14 @@ class Rejudger(Runner):
             InputError: the run cannot be read or is in use by another process, or the disk is full.
         """
         target = Path(self.runs_path) / spec.name
+
+        def whole_request(state: RequestState) -> Request:
+            sample = Sample.from_json(state.instance.extra_data)
+            # Judges read the whole prompt only if it was cut.
+            if not (state.prompt_truncated and sample.full_prompt):
+                return state.request
+            return with_text(state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id))
+
         with ExitStack() as stack:
             # With the run's own judge both are the same folder, so this is a set.
             for folder in {run.resolve(), target.resolve()}:
@@ -115,8 +115,10 @@ class Rejudger(Runner):
                     check_nothing_in_batches(folder)
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
             before = load_object(run / STATES, ScenarioState)
-            state = _drop_verdicts(before, spec.annotators)
-            state = WholePromptAnnotations(self.annotator_executor, partial(_whole_request, run)).execute(state)
+            # The old verdicts are another judge's, or `judge=none` means no verdicts.
+            states = [replace(each, annotations=None) for each in before.request_states]
+            state = replace(before, annotator_specs=spec.annotators, request_states=states)
+            state = WholePromptAnnotations(self.annotator_executor, whole_request).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
             _replace_run(run, target, {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats})
         (old_verdicts, _), (verdicts, missing) = _count_verdicts(before), _count_verdicts(state)
@@ -134,12 +136,6 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
     return verdicts, missing
 
 
-def _drop_verdicts(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
-    """Remove the annotations, because the old verdicts are another judge's, or `judge=none` means no verdicts."""
-    states = [replace(each, annotations=None) for each in state.request_states]
-    return replace(state, annotator_specs=annotators, request_states=states)
-
-
 def judged_runs(suite: Path) -> Iterator[Path]:
     """Yield the folders of a suite's finished runs that have a judge.
 
@@ -151,14 +147,6 @@ def judged_runs(suite: Path) -> Iterator[Path]:
             is_judged = bool(spec.get("annotators"))
         if is_judged and (run / STATES).is_file():
             yield run
-
-
-def _whole_request(run: Path, state: RequestState) -> Request:
-    """Return the request with its whole prompt if the prompt was cut. Judges do not read any other prompt."""
-    sample = Sample.from_json(state.instance.extra_data)
-    if not (state.prompt_truncated and sample.full_prompt):
-        return state.request
-    return with_text(state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id))
 
 
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
@@ -177,26 +165,22 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
     arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
-    entry = check_entry(benchmark, name, arguments)
+    entry, run_name = check_entry(benchmark, name, arguments), spec.name
+    if judge:
+        start, _, rest = spec.name.partition(":")
+        parts = _without_judge(rest).split(",")
+        # HELM adds its own arguments, such as the model, after ours.
+        ours = sum(part.partition("=")[0] in arguments_of(benchmark) for part in parts)
+        parts.insert(ours, f"judge={judge.replace('/', '_')}")
+        run_name = f"{start}:{','.join(parts)}"
     return replace(
         spec,
-        name=_add_judge(spec.name, judge) if judge else spec.name,
+        name=run_name,
         scenario_spec=replace(spec.scenario_spec, class_name=make_scenario(entry).class_name),
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
         groups=entry.groups if judge else spec.groups,
     )
-
-
-def _add_judge(run: str, judge: str) -> str:
-    """Add a judge to a run's name, after our arguments and before HELM's, as in the names of runs."""
-    entry, _, rest = run.partition(":")
-    parts = _without_judge(rest).split(",")
-    arguments = arguments_of(benchmark_of(entry))
-    ours = sum(part.partition("=")[0] in arguments for part in parts)
-    # HELM adds its own arguments, such as the model, after ours.
-    parts.insert(ours, f"judge={judge.replace('/', '_')}")
-    return f"{entry}:{','.join(parts)}"
 
 
 def _without_judge(name: str) -> str:
@@ -210,8 +194,13 @@ def load_object(path: Path, kind: Any) -> Any:
     Raises:
         InputError: the file is missing or damaged.
     """
-    with reading(path):
+    try:
         return from_json(path.read_bytes(), kind)
+    except Exception as error:
+        # HELM's codec raises groups of errors.
+        if not (isinstance(error, OSError) or is_format_error(error)):
+            raise
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
 
 
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:

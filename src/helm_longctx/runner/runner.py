@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import helm.benchmark.runner as helm_runner
-from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
@@ -22,7 +19,6 @@ from helm.benchmark.scenarios.scenario import Scenario, create_scenario, get_sce
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
-from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.data.root import DataRoot
@@ -35,22 +31,19 @@ from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.models.apis.sending import Sender
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.ending import log_scores
-from helm_longctx.runner.interruptions import explain_full_disk, stoppable
-from helm_longctx.runner.prefixes import (
-    Beginning,
-    Key,
-    Pays,
-    cacheable_beginnings,
-    caching_pays,
-    order_by_prefix,
-    prefix_keys,
+from helm_longctx.runner.helm_scenarios import (
+    adapt_for_helm,
+    check_answers,
+    is_long_context,
+    make_scenario,
+    wrap_helm_errors,
 )
-from helm_longctx.runner.retry import earlier_name, is_outdated, retry_cut, retry_factor
+from helm_longctx.runner.interruptions import explain_full_disk, stoppable
+from helm_longctx.runner.prepared import Answers, PreparedRun
+from helm_longctx.runner.resuming import check_others, is_complete, is_made, retry_cut, retry_factor
+from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
@@ -58,32 +51,20 @@ from helm_longctx.runner.spool import (
     StoredRequest,
     WholePromptAnnotations,
     adapt,
-    store_prompts,
     whole_request,
     written_state,
 )
-from helm_longctx.runner.stand_ins import (
-    adapt_for_helm,
-    check_answers,
-    is_long_context,
-    make_scenario,
-    wrap_helm_errors,
-)
 from helm_longctx.runner.windows import WindowError, check_window, may_exceed
-from helm_longctx.runs import journal as journals
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
     SCENARIO,
     STATES,
     STATS,
-    find_incomplete_files,
     read_json,
     write_json,
 )
-from helm_longctx.runs.journal import Journal
-from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.shards import wait_for_shards
+from helm_longctx.runs.journal import NAME, SHARDS, Journal
 from helm_longctx.tasks.entry import is_our_method
 
 
@@ -128,60 +109,51 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
     return stats, (without for row in rows for without in remove_per_instance_stats_nans([row]))
 
 
-@dataclass(frozen=True)
-class PreparedRun:
-    """Everything that a run needs before the model is asked.
+class Strategy:
+    """Says which requests of a run are sent, and how. This one sends each request on its own, and completes the run.
 
-    Args:
-        path: the run's folder.
-        scenario: the run's scenario.
-        sender: sends a request to the run's deployment.
-        journal: the answers from earlier commands.
-        spending: adds up what the requests cost.
-        spool: holds the whole prompts.
-        requests: the requests in HELM's order.
+    Attributes:
+        completes: whether runs are complete at the end.
+        purpose: what can be done only with runs that the runner streams; empty if HELM's own code makes the other runs.
+        process: name of this process if it makes only a part of a run (see `Journal`).
     """
 
-    path: Path
-    scenario: Scenario
-    sender: Sender
-    journal: Journal
-    spending: Spending
-    spool: Spool
-    requests: list[StoredRequest]
+    completes = True
+    purpose = ""
+    process: str | None = None
 
-    @cached_property
-    def _keys(self) -> list[Key]:
-        return prefix_keys(each.text() for each in self.requests)
+    @contextmanager
+    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
+        """Hold what all runs need while the block makes them.
 
-    def order(self) -> list[int]:
-        """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
-
-        In this order servers and the compressor can reuse a common prefix.
+        Args:
+            specs: the runs that the runner streams.
         """
-        return order_by_prefix(self._keys)
+        yield
 
-    def pending(self) -> list[PendingRequest]:
-        """Return the requests, each with the beginning that it shares with others if the provider can use that."""
-        beginnings = self.beginnings(range(len(self.requests)), caching_pays(self.spending.prices))
-        return [PendingRequest(each, beginning) for each, beginning in zip(self.requests, beginnings, strict=True)]
+    def lock(self, run_path: Path) -> AbstractContextManager[None]:
+        """Return the lock of a run's folder, which no other process may hold while the run is made."""
+        return lock_run(run_path)
 
-    def beginnings(self, numbers: Sequence[int], pays: Pays) -> list[Beginning | None]:
-        """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
-        keys = [self._keys[number] for number in numbers] if self.sender.caches_prompts else [[]] * len(numbers)
-        return cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
+    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
+        """Whether a run need not be made."""
+        return runner.skip_completed_runs and runner.is_made(spec)
 
-    def name(self, each: StoredRequest) -> str:
-        """Return the name of a request in the journal."""
-        return self.journal.name(each.request, each.digest)
+    def select(self, total: int, prompts: Iterable[str]) -> Sequence[int]:
+        """Return the numbers of those prompts whose requests are made; see `spool.Select`."""
+        return range(total)
 
-    def store_prompts(self) -> None:
-        """Write the whole prompts to the run's folder."""
-        store_prompts(self.path, self.requests, self.order())
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Make a run: prepare it, ask the model, and write the run's files.
 
-    def whole_request(self, state: RequestState) -> Request:
-        """Return a state's request with its whole prompt."""
-        return whole_request(state, self.spool)
+        Raises:
+            InputError: the run cannot be made. The answers that have arrived are kept.
+        """
+        check_others(runner.run_path(spec))
+        with runner.prepare(spec) as run:
+            if run.is_ours:
+                run.store_prompts()
+            runner.write(run, run.ask())
 
 
 def _explain(error: Exception) -> str | None:
@@ -202,20 +174,25 @@ class LongContextRunner(Runner):
 
     Args:
         execution_spec, arguments, options: the arguments of HELM's runner.
+        strategy: which requests are sent, and how; by default all of them.
 
     Attributes:
+        strategy: the argument.
         limit: the limit in dollars, which several runners can share.
     """
 
     logs_scores = True
-    """Whether the log ends with the scores of the runs."""
-    makes_runs = True
-    """Whether runs are complete at the end."""
+    """Whether the log ends with the scores of the runs, if they are complete."""
 
-    def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
+    def __init__(
+        self, execution_spec: ExecutionSpec, *arguments: Any, strategy: Strategy | None = None, **options: Any
+    ):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
-        self.limit = Limit(max_cost())
+        self.strategy, self.limit = strategy or Strategy(), Limit(max_cost())
+        self._refused: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._is_only_run = False
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs. The log ends with their scores.
@@ -225,36 +202,31 @@ class LongContextRunner(Runner):
                 also HELM's failed runs. It has the reason if there is only one run.
             RunnerError: only HELM's own runs failed.
         """
-        self._refused: dict[str, str] = {}
-        self._reasons: dict[str, str] = {}
-        self._is_only_run = len(run_specs) == 1
+        self._refused, self._reasons, self._is_only_run = {}, {}, len(run_specs) == 1
         self._refuse_incomplete(run_specs)
+        whole = [spec for spec in run_specs if spec.name not in self._refused]
         failure: RunnerError | None = None
         try:
-            self._run_each([spec for spec in run_specs if spec.name not in self._refused])
+            with self.strategy.start(self, [spec for spec in whole if self.streams(spec)]):
+                super().run_all(whole)
         except RunnerError as error:
             failure = error
-        if self.logs_scores:
-            runs = Path(self.runs_path)
+        suite, ours = Path(self.runs_path).name, [spec for spec in run_specs if self._is_ours(spec)]
+        if self.logs_scores and self.strategy.completes:
             # A refused run can have the result of an earlier command.
-            made = [spec.name for spec in filter(self._is_ours, run_specs) if spec.name not in self._refused]
-            log_scores(Path(self.output_path), runs.name, made)
+            log_scores(Path(self.output_path), suite, [spec.name for spec in ours if spec.name not in self._refused])
         if failure:
             failure = RunnerError("; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())]))
         ends = [str(refuse_runs(self._refused, len(run_specs), failure))] if self._refused else []
-        unjudged = [spec.name for spec in run_specs if self._is_ours(spec) and self._lacks_verdicts(spec)]
-        if unjudged and self.makes_runs:
-            again = f"helm-longctx rejudge --suite {Path(self.runs_path).name} --output-path {self.output_path}"
+        unjudged = [spec.name for spec in ours if self._lacks_verdicts(spec)]
+        if unjudged and self.strategy.completes:
+            again = f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
             ends.append(f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}")
             ends += [str(failure)] if failure and not self._refused else []
         if ends:
             raise InputError(". ".join(ends)) from failure
         if failure:
             raise failure
-
-    def _run_each(self, run_specs: list[RunSpec]) -> None:
-        """Make the runs that lack nothing."""
-        super().run_all(run_specs)
 
     def _refuse_incomplete(self, run_specs: list[RunSpec]) -> None:
         """Fetch the data of all runs, and refuse those that lack data, a package, a judge, a tokenizer or a window.
@@ -263,7 +235,7 @@ class LongContextRunner(Runner):
         """
         root, ready = DataRoot.find(self.output_path), []
         for spec in filter(self._is_ours, run_specs):
-            if (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
+            if (self.run_path(spec) / INSTANCE_STATS).exists():
                 continue
             with self._refusing(spec):
                 check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
@@ -305,10 +277,22 @@ class LongContextRunner(Runner):
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. What users can mend is logged and recorded for `run_all`, and raised with `--exit-on-error`."""
         with self._refusing(run_spec):
-            if self._streams(run_spec):
-                self._stream_run(with_deployments_tokenizer(run_spec))
+            if self.streams(run_spec):
+                self._make(with_deployments_tokenizer(run_spec))
+            elif purpose := self.strategy.purpose:
+                raise InputError(f"only run entries of this package and HELM's long-context ones can be {purpose}")
             else:
-                self._run_other(run_spec)
+                super().run_one(run_spec)
+
+    def _make(self, spec: RunSpec) -> None:
+        path = self.run_path(spec)
+        # Another process may be making the same run, and a full disk can show in any of the run's files.
+        kept = f"the answers are kept in the run's {SHARDS if self.strategy.process else NAME}"
+        with self.strategy.lock(path), explain_full_disk(path, kept):
+            if self.strategy.skips(self, spec):
+                hlog(f"Skipping run {spec.name} because run is completed and all output files exist.")
+            else:
+                self.strategy.make(self, spec)
 
     @contextmanager
     def _refusing(self, run_spec: RunSpec) -> Iterator[None]:
@@ -329,85 +313,35 @@ class LongContextRunner(Runner):
 
     def _lacks_verdicts(self, run_spec: RunSpec) -> bool:
         """Whether a run is made and has judged answers, of which none has a verdict."""
-        path = Path(self._get_run_path(run_spec)) / STATS
+        path = self.run_path(run_spec) / STATS
         if not (run_spec.annotators and path.is_file()):
             return False
         failed = [stat for stat in read_json(path) if stat["name"]["name"] == "judge_failed" and stat["count"]]
         return bool(failed) and all(stat["mean"] == 1 for stat in failed)
 
-    def _run_other(self, run_spec: RunSpec) -> None:
-        """Let HELM's own code do a run that this class does not stream."""
-        super().run_one(run_spec)
-
-    def _streams(self, run_spec: RunSpec) -> bool:
+    def streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""
         needs_helm = self.skip_instances or self.cache_instances or self.dry_run
         return is_long_context(run_spec) and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
 
     def _is_ours(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run, and its scenario, adapter and metric are of this package."""
-        return self._streams(run_spec) and is_our_method(run_spec.adapter_spec.method)
+        return self.streams(run_spec) and is_our_method(run_spec.adapter_spec.method)
 
     def _is_run_completed(self, run_path: str) -> bool:
-        """Whether the run is complete for HELM, no answers are missing, and no file is cut off."""
-        folder = Path(run_path)
-        if not super()._is_run_completed(run_path) or journals.answer_files(folder):
-            return False
-        if incomplete := find_incomplete_files(folder):
-            hlog(f"{run_path} is made again, because files are incomplete: {', '.join(incomplete)}")
-        return not incomplete
+        # HELM's own code for other runs and for Slurm calls this method.
+        return is_complete(Path(run_path))
 
-    def _is_made(self, run_spec: RunSpec, run_path: Path) -> bool:
-        """Whether a run is complete, and has the requested number of instances and the user's files as they are now.
+    def run_path(self, run_spec: RunSpec) -> Path:
+        """Return the folder of a run."""
+        return Path(self._get_run_path(run_spec))
 
-        Neither is in a run's name. A run that asks again for cut answers is made again after the earlier run.
-        """
-        if not self._is_run_completed(str(run_path)):
-            return False
-        if self._is_ours(run_spec) and retry_factor(run_spec) and is_outdated(run_path, self._earlier_path(run_spec)):
-            return False
-        made = read_json(run_path / RUN_SPEC)
-        return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
-            run_spec.adapter_spec.max_eval_instances,
-            run_spec.scenario_spec.args.get("files"),
-        )
-
-    def _stream_run(self, run_spec: RunSpec) -> None:
-        run_path = Path(self._get_run_path(run_spec))
-        # Another process may be making the same run, and a full disk can show in any of the run's files.
-        summary = f"the answers are kept in the run's {journals.NAME}"
-        with lock_run(run_path), explain_full_disk(run_path, summary):
-            if not self._skips(run_spec, run_path):
-                self._make(run_spec, run_path)
-
-    def _skips(self, run_spec: RunSpec, run_path: Path) -> bool:
-        """Whether the run need not be made. This is logged."""
-        if not (self.skip_completed_runs and self._is_made(run_spec, run_path)):
-            return False
-        hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
-        return True
-
-    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
-        check_nothing_in_batches(run_path)
-        wait_for_shards(run_path)
-        is_ours = is_our_method(run_spec.adapter_spec.method)
-        with self._prepare(run_spec, run_path) as run:
-            # The files of HELM's own runs have whole prompts.
-            if is_ours:
-                run.store_prompts()
-            states, failed = self._ask(run)
-            if not is_ours:
-                check_answers(states, run.journal.summary())
-            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
-            state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
-            self._write_results(run, run_spec, state)
-            # If the journal stays, the same command sends the failed requests again.
-            if not failed:
-                run.journal.finish()
-        cache_stats.print_status()
+    def is_made(self, run_spec: RunSpec) -> bool:
+        """Whether a run is complete, and the same command would make it again."""
+        return is_made(self.run_path(run_spec), run_spec)
 
     @contextmanager
-    def _prepare(self, run_spec: RunSpec, run_path: Path) -> Iterator[PreparedRun]:
+    def prepare(self, run_spec: RunSpec) -> Iterator[PreparedRun]:
         """Check that the model can be asked, open the journal, and make the requests.
 
         Raises:
@@ -416,18 +350,19 @@ class LongContextRunner(Runner):
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
-        scenario = make_scenario(run_spec)
+        path, scenario = self.run_path(run_spec), make_scenario(run_spec)
+        deployment = run_spec.adapter_spec.model_deployment
         if isinstance(scenario, LongContextScenario):
             scenario.entry.check_machine()
         # This comes before the data is read, so that a missing package or key ends the run within seconds.
-        sender = make_sender(self.executor.context, run_spec.adapter_spec.model_deployment)
-        journal = self._open_journal(run_spec, run_path)
-        with journal, stoppable(journal.summary), Spool(run_path) as spool:
+        sender = make_sender(self.executor.context, deployment)
+        journal = self.open_journal(run_spec, path)
+        with journal, stoppable(journal.summary), Spool(path) as spool:
             # This comes before the data is read, because a limit needs prices.
-            spending = Spending(run_spec.adapter_spec.model_deployment, self.limit)
+            spending = Spending(deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
-            check_window(requests, run_spec.adapter_spec.model_deployment)
-            yield PreparedRun(run_path, scenario, sender, journal, spending, spool, requests)
+            check_window(requests, deployment)
+            yield PreparedRun(run_spec, path, scenario, sender, journal, spending, spool, requests, self.parallelism)
 
     def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:
         """Make the requests of a run, in HELM's order and with their prompts in the spool.
@@ -436,55 +371,40 @@ class LongContextRunner(Runner):
             InputError: data is missing or malformed, prompts do not fit, or HELM's own scenario or adapter fails.
         """
         folder = get_scenario_cache_path(self.output_path, scenario.name)
-        options = run_spec.adapter_spec.max_eval_instances, self._parallelism, spool, self._selection(spool)
+        adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
+        options = run_spec.adapter_spec.max_eval_instances, self.parallelism, spool, self.strategy.select
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), self._adapter(run_spec), *options)
-                return self._retry_cut(run_spec, requests)
+                requests = adapt(scenario.iter_instances(folder), adapter, *options)
+                return retry_cut(requests, run_spec, self.run_path(run_spec))
             with wrap_helm_errors(run_spec):
-                return adapt_for_helm(scenario.get_instances(folder), self._adapter(run_spec), *options)
+                return adapt_for_helm(scenario.get_instances(folder), adapter, *options)
 
-    def _retry_cut(self, run_spec: RunSpec, requests: list[StoredRequest]) -> list[StoredRequest]:
-        """Return the requests; those of an entry with `retry_cut` have the earlier run's results or larger budgets."""
-        factor = retry_factor(run_spec)
-        run = Path(self._get_run_path(run_spec))
-        return retry_cut(requests, run_spec, run, self._earlier_path(run_spec), factor) if factor else requests
+    def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
+        """Open the journal of a run in a folder, whose answers count only for the run's server.
 
-    def _earlier_path(self, run_spec: RunSpec) -> Path:
-        """Return the folder of the run whose cut answers a run asks for again."""
-        return Path(self._get_run_path(replace(run_spec, name=earlier_name(run_spec.name))))
+        Raises:
+            InputError: it is damaged.
+        """
+        credentials, proxy = self.annotator_executor.factory.credentials, self.executor.execution_spec.url or None
+        server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
+        return Journal(run_path, server, self.strategy.process)
 
-    def _adapter(self, run_spec: RunSpec) -> Adapter:
-        return AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
+    def write(self, run: PreparedRun, answers: Answers) -> None:
+        """Ask the judges, compute the scores, and write HELM's files of a run.
 
-    def _selection(self, spool: Spool) -> Callable[[Sequence[str]], Sequence[int]] | None:
-        """Return the function that selects the instances whose requests are made (see `adapt`); None for all."""
-        return None
-
-    def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
-        """Return the states with results, in their order, and the number of requests that failed."""
-        total, order, pending = len(run.requests), run.order(), run.pending()
-        asking = Asking(run.sender, run.journal, run.spending, total)
-        with htrack_block(f"{total} requests"):
-            hlog(run.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            ordered = [pending[number] for number in order]
-            answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
-            return [answered[number] for number in range(total)], asking.finish()
-
-    def _open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
-        return Journal(run_path, self._server(run_spec))
-
-    def _server(self, run_spec: RunSpec) -> str:
-        credentials = self.annotator_executor.factory.credentials
-        return server_digest(
-            run_spec.adapter_spec.model_deployment, credentials, self.executor.execution_spec.url or None
-        )
-
-    def _write_results(self, run: PreparedRun, run_spec: RunSpec, state: ScenarioState) -> None:
-        """Write HELM's files of a run in HELM's order: a run that has the last file is complete."""
-        stats, instance_stats = evaluate(self, run_spec, state)
+        Raises:
+            InputError: requests of HELM's own scenario failed, which its metrics cannot score.
+        """
+        if not run.is_ours:
+            check_answers(answers.states, run.journal.summary())
+        state = ScenarioState(run.spec.adapter_spec, answers.states, run.spec.annotators)
+        whole = partial(whole_request, spool=run.spool)
+        state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
+        stats, instance_stats = evaluate(self, run.spec, state)
+        # HELM's order: a run that has the last file is complete.
         contents = {
-            RUN_SPEC: run_spec,
+            RUN_SPEC: run.spec,
             SCENARIO: run.scenario,
             STATES: written_state(state, run.requests),
             STATS: stats,
@@ -492,7 +412,12 @@ class LongContextRunner(Runner):
         }
         for name, content in contents.items():
             write_json(run.path / name, content)
+        # If the journal stays, the same command sends the failed requests again.
+        if not answers.failed:
+            run.journal.finish()
+        cache_stats.print_status()
 
     @property
-    def _parallelism(self) -> int:
+    def parallelism(self) -> int:
+        """The largest number of requests in flight."""
         return self.executor.execution_spec.parallelism

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -28,6 +27,9 @@ from helm_longctx.runs.conversation import elide_texts, request_text, with_text,
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.sample import Sample
+
+Select = Callable[[int, Iterable[str]], Sequence[int]]
+"""(number of prompts, prompts) → the numbers of those that are wanted. Prompts are read once, one at a time."""
 
 
 class Spool:
@@ -132,29 +134,30 @@ def adapt(
     max_instances: int | None,
     parallelism: int,
     spool: Spool,
-    select: Callable[[Sequence[str]], Sequence[int]] | None = None,
+    select: Select | None = None,
 ) -> list[StoredRequest]:
     """Make a run's requests in HELM's order, with their prompts in the spool.
 
     Args:
-        select: (digests of all inputs in the spool) → the numbers of the instances whose requests are made; None for
-            all instances.
+        select: selects the instances whose requests are made; None for all.
 
     Raises:
         TooLongError: prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
-    stored = [_move_out(instance, spool) for instance in instances]
-    if max_instances is not None:
-        # HELM's own function draws the same instances as in HELM's runner.
-        splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
-        stored = runner.downsample_eval_instances(stored, max_instances, splits)
+    stored = []
+    for instance in instances:
+        extra = {**(instance.extra_data or {}), _PLACE: point_to(request_text(instance.input), spool)}
+        stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
+    stored = draw_instances(stored, adapter, max_instances)
     if select:
-        stored = [stored[number] for number in select([_name(instance) for instance in stored])]
+        prompts = (spool.get(_name(instance)) for instance in stored)
+        stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
-    for batch in _split_into_batches(stored, parallelism):
-        whole = [_move_in(instance, spool) for instance in batch]
+    for start in range(0, len(stored), parallelism):
+        batch = stored[start : start + parallelism]
+        whole = [replace(each, input=with_text(each.input, spool.get(_name(each)))) for each in batch]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
         except TooLongError as error:  # one error later names the prompts of all batches
@@ -163,6 +166,16 @@ def adapt(
         raise TooLongError(excess)
     # The requests are ordered by batch and then by trial, but HELM's order is by trial.
     return sorted(requests, key=lambda each: each.state.train_trial_index)
+
+
+def draw_instances(instances: list[Instance], adapter: Adapter, most: int | None) -> list[Instance]:
+    """Return at most so many instances for evaluation, which are those that HELM's runner draws."""
+    if most is None:
+        return instances
+    drawn: list[Instance] = runner.downsample_eval_instances(
+        instances, most, adapter.adapter_spec.eval_splits or EVAL_SPLITS
+    )
+    return drawn
 
 
 def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
@@ -219,18 +232,6 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, request=self._whole_request(state))
 
 
-def _move_out(instance: Instance, spool: Spool) -> Instance:
-    """Put the prompt of an instance into the spool, and its digest into the sample. The input is empty then."""
-    place = point_to(request_text(instance.input), spool)
-    empty = without_text(instance.input)
-    return replace(instance, input=empty, extra_data={**(instance.extra_data or {}), _PLACE: place})
-
-
-def _move_in(instance: Instance, spool: Spool) -> Instance:
-    """Undo `_move_out`."""
-    return replace(instance, input=with_text(instance.input, spool.get(_name(instance))))
-
-
 _PLACE = "full_prompt"
 """The field of a sample that names the text in the spool."""
 
@@ -249,23 +250,12 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
     instances: dict[int, Instance] = {}
     requests = []
     for state in states:
-        stored = _store_one(state, spool)
-        instance = instances.setdefault(id(state.instance), stored.state.instance)
-        requests.append(replace(stored, state=replace(stored.state, instance=instance)))
+        instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
+        evidence = evidence_of([reference.output.text for reference in instance.references], sample)
+        sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
+        shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
+        empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
+        request = without_text(state.request)
+        state = replace(state, instance=instances.setdefault(id(instance), empty), request=request)
+        requests.append(StoredRequest(state, request, sample, spool, (shown[0], shown[1])))
     return requests
-
-
-def _store_one(state: RequestState, spool: Spool) -> StoredRequest:
-    instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
-    evidence = evidence_of([reference.output.text for reference in instance.references], sample)
-    sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
-    shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
-    empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
-    request = without_text(state.request)
-    return StoredRequest(replace(state, instance=empty, request=request), request, sample, spool, (shown[0], shown[1]))
-
-
-def _split_into_batches(instances: list[Instance], size: int) -> Iterator[list[Instance]]:
-    iterator = iter(instances)
-    while batch := list(islice(iterator, size)):
-        yield batch

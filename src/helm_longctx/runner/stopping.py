@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
@@ -79,35 +78,30 @@ def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule:
     """
     questions = []
     for group in group_specs(rule, specs):
-        looks = {size for spec in group for size in read_looks(Path(runner._get_run_path(spec)))}
+        looks = {size for spec in group for size in read_looks(runner.run_path(spec))}
         questions.append((group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks)))
     stops, size = [], FIRST
     while questions:
-        runner.run_all([_limit(spec, size) for group, _ in questions for spec in group])
+        limited = []
+        for spec in (spec for group, _ in questions for spec in group):
+            most = spec.adapter_spec.max_eval_instances
+            limit = size if most is None else min(size, most)
+            limited.append(replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit)))
+        runner.run_all(limited)
         still_open = []
         for group, question in questions:
-            paths = [Path(runner._get_run_path(spec)) for spec in group]
+            paths = [runner.run_path(spec) for spec in group]
             rows = [read_scores(path, BENCHMARKS) for path in paths]
             question.observe(rows)
             for path in paths:
                 write_looks(path, question.looks)
             stop = Stop(group, question.decide(), question.asked)
-            if stop.verdict.text or _is_whole(group[0], size, len({each.instance for each in rows[0]})):
+            # A run can have all instances that there are, or that the user allows.
+            most, made = group[0].adapter_spec.max_eval_instances, len({each.instance for each in rows[0]})
+            if stop.verdict.text or made < size or (most is not None and size >= most):
                 stops.append(stop)
                 hlog(str(stop))
             else:
                 still_open.append((group, question))
         questions, size = still_open, math.ceil(GROWTH * size)
     return stops
-
-
-def _limit(spec: RunSpec, size: int) -> RunSpec:
-    most = spec.adapter_spec.max_eval_instances
-    limit = size if most is None else min(size, most)
-    return replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
-
-
-def _is_whole(spec: RunSpec, size: int, instances: int) -> bool:
-    """Whether a run has all instances that there are, or that the user allows."""
-    most = spec.adapter_spec.max_eval_instances
-    return instances < size or (most is not None and size >= most)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat, merge_stat
 
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.runner.rejudge import load_object
@@ -36,13 +37,11 @@ CLOSE = 1e-9
 
 def find_runs(suite: Path) -> list[Path]:
     """Return the folders of a suite's runs, also of those that are not complete."""
-    return [path for path in sorted(suite.iterdir()) if (path / RUN_SPEC).is_file() or any(_records(path))]
-
-
-def _records(run: Path) -> Iterator[Path]:
-    """Yield the files of a run with answers or batches."""
-    yield from answer_files(run)
-    yield from run.glob(LEDGER)
+    return [
+        path
+        for path in sorted(suite.iterdir())
+        if (path / RUN_SPEC).is_file() or [*answer_files(path), *path.glob(LEDGER)]
+    ]
 
 
 def find_faults(run: Path) -> Iterator[str]:
@@ -51,18 +50,18 @@ def find_faults(run: Path) -> Iterator[str]:
     Scores are not computed again, because another version of the package may have computed them.
     """
     answers: dict[str, Any] = {}
-    yield from _catch(lambda: _check_answers(run, answers))
-    yield from _catch(lambda: _check_batches(run))
-    yield from _catch(lambda: _check_prompts(run))
+    checks = [
+        partial(_check_answers, run, answers),
+        partial(_check_batches, run),
+        partial(_check_prompts, run),
+    ]
     if (run / INSTANCE_STATS).is_file():
-        yield from _catch(lambda: _check_results(run, answers))
-
-
-def _catch(check: Callable[[], Iterable[str]]) -> Iterator[str]:
-    try:
-        yield from check()
-    except InputError as error:
-        yield str(error)
+        checks.append(partial(_check_results, run, answers))
+    for check in checks:
+        try:
+            yield from check()
+        except InputError as error:
+            yield str(error)
 
 
 def _check_answers(run: Path, answers: dict[str, Any]) -> Iterator[str]:
@@ -74,11 +73,10 @@ def _check_answers(run: Path, answers: dict[str, Any]) -> Iterator[str]:
             yield str(error)
 
 
-def _check_batches(run: Path) -> Iterable[str]:
-    """Read the record of batches, which raises an error if it is damaged."""
+def _check_batches(run: Path) -> Iterator[str]:
+    # A damaged record raises an error when it is opened.
     for _ in ledgers([run]):
-        pass
-    return ()
+        yield from ()
 
 
 def _check_prompts(run: Path) -> Iterator[str]:
@@ -93,14 +91,18 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     if incomplete := find_incomplete_files(run):
         yield f"{', '.join(incomplete)}: missing or cut off; repeat that run"
         return
-    rows = _load(run / INSTANCE_STATS, list[PerInstanceStats])
-    stats = _load(run / STATS, list[Stat])
-    yield from _check_rows(rows)
+    rows: list[PerInstanceStats] = load_object(run / INSTANCE_STATS, list[PerInstanceStats])
+    for row in rows:
+        for stat in row.stats:
+            if stat.count and not _is_close(stat.mean, stat.sum / stat.count):
+                label = f"{_label(_row_key(row))} has the mean {stat.mean} of {_title(stat.name)}"
+                yield f"{INSTANCE_STATS}: {label}, and the sum {stat.sum} of {stat.count}"
+    stats = load_object(run / STATS, list[Stat])
     entry = read_json(run / RUN_SPEC)["scenario_spec"].get("args", {}).get("entry")
     if entry is None:
         yield from _compare(stats, _means(rows))
         return
-    state = _load(run / STATES, ScenarioState)
+    state = load_object(run / STATES, ScenarioState)
     stored = StoredMetric(benchmark_of(entry).name, rows)
     expected = {stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats}
     yield from _compare(stats, expected, is_all=True)
@@ -108,18 +110,10 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     for key, count in Counter(map(_row_key, rows)).items():
         if count > 1:
             yield f"{INSTANCE_STATS}: {_label(key)} is there {count} times"
-    if answers:
-        yield from _check_texts(state.request_states, answers)
-
-
-def _load(path: Path, kind: Any) -> Any:
-    try:
-        return load_object(path, kind)
-    except Exception as error:
-        # HELM's codec raises groups of errors.
-        if isinstance(error, InputError) or not is_format_error(error):
-            raise
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
+    texts = {completion.text for result in answers.values() if result for completion in result.completions}
+    for each in state.request_states if answers else ():
+        if each.result and failure_of(each.result) is None and each.result.completions[0].text not in texts:
+            yield f"{STATES}: the answer to {_label(_state_key(each))} is not in the journal"
 
 
 class StoredMetric(LongContextMetric):
@@ -146,15 +140,6 @@ def _state_key(state: RequestState) -> Key:
 
 def _row_key(row: PerInstanceStats) -> Key:
     return str(row.instance_id), next((stat.name.sub_split or "" for stat in row.stats), ""), row.train_trial_index
-
-
-def _check_rows(rows: Iterable[PerInstanceStats]) -> Iterator[str]:
-    for row in rows:
-        for stat in row.stats:
-            if stat.count and not _is_close(stat.mean, stat.sum / stat.count):
-                yield f"{INSTANCE_STATS}: {_label(_row_key(row))} has the mean {stat.mean} of {_title(stat.name)}," + (
-                    f" and the sum {stat.sum} of {stat.count}"
-                )
 
 
 def _means(rows: Iterable[PerInstanceStats]) -> dict[MetricName, float | None]:
@@ -198,13 +183,6 @@ def _check_states(states: Iterable[RequestState], rows: Mapping[Key, PerInstance
             yield f"{STATES} and {INSTANCE_STATS}: only one of them has an answer to {_label(key)}"
     for key in left:
         yield f"{STATES}: {_label(key)} is missing"
-
-
-def _check_texts(states: Iterable[RequestState], answers: Mapping[str, Any]) -> Iterator[str]:
-    texts = {completion.text for result in answers.values() if result for completion in result.completions}
-    for state in states:
-        if state.result and failure_of(state.result) is None and state.result.completions[0].text not in texts:
-            yield f"{STATES}: the answer to {_label(_state_key(state))} is not in the journal"
 
 
 def _is_close(one: float | None, other: float | None) -> bool:

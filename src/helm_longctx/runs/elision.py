@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import regex
 
@@ -55,7 +55,11 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
     for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
         if start > done:
             parts.append(_mark(done, start, len(text)))
-        parts.append("".join(_with_marks(text, start, end, places)))
+        for first, last in places:
+            if start <= first and last <= end:
+                parts.append(f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]")
+                start = last
+        parts.append(text[start:end])
         done = end
     return "".join(parts)
 
@@ -87,16 +91,14 @@ def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
 def _find(text: str, piece: str) -> int:
     """Find the first whole-word occurrence after the head, or else in the head; -1 if there is none."""
     # The head is always shown, so a place after it shows more of the text.
-    return next((at for begin in (HEAD, 0) for at in _words(text, piece, begin)), -1)
-
-
-def _words(text: str, piece: str, begin: int) -> Iterator[int]:
-    at = text.find(piece, begin)
-    while at >= 0:
-        end = at + len(piece)
-        if not (_in_word(text[at - 1 : at + 1]) or _in_word(text[end - 1 : end + 1])):
-            yield at
-        at = text.find(piece, end)
+    for begin in (HEAD, 0):
+        at = text.find(piece, begin)
+        while at >= 0:
+            end = at + len(piece)
+            if not (_in_word(text[at - 1 : at + 1]) or _in_word(text[end - 1 : end + 1])):
+                return at
+            at = text.find(piece, end)
+    return -1
 
 
 def _in_word(pair: str) -> bool:
@@ -122,11 +124,3 @@ def _edge(text: str, at: int) -> int:
 
 def _mark(start: int, end: int, size: int) -> str:
     return f"\n\n[... {end - start:,} characters left out, depth {start / size:.0%} to {end / size:.0%} ...]\n\n"
-
-
-def _with_marks(text: str, start: int, end: int, evidence: list[Span]) -> Iterator[str]:
-    for first, last in evidence:
-        if start <= first and last <= end:
-            yield f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]"
-            start = last
-    yield text[start:end]

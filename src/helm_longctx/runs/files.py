@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import chain
@@ -233,18 +233,16 @@ def _field_names(kind: Any) -> list[tuple[str, str]] | None:
 
 def find_incomplete_files(run_path: Path) -> list[str]:
     """Return the names of HELM's files of a run that are missing or cut off. Only the ends of the files are read."""
-    return [name for name in FILES if not _has_end(run_path / name)]
-
-
-def _has_end(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
+    incomplete = []
+    for name in FILES:
+        end = b""
+        with suppress(OSError), (run_path / name).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
             end = file.read().rstrip()
-    except OSError:
-        return False
-    # In indented JSON only the last bracket stands at the start of a line.
-    return end.endswith((b"\n}", b"\n]")) or end in (b"{}", b"[]")
+        # In indented JSON only the last bracket stands at the start of a line.
+        if not end.endswith((b"\n}", b"\n]")) and end not in (b"{}", b"[]"):
+            incomplete.append(name)
+    return incomplete
 
 
 def _split(path: Path) -> Iterator[State | bytes]:
@@ -285,16 +283,11 @@ def _parse(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses
-        return json.loads(data, parse_int=_parse_int, parse_float=_parse_float)
+        return json.loads(data, parse_int=_parse_number, parse_float=_parse_number)
 
 
-def _parse_int(digits: str) -> int:
-    _parse_float(digits)
-    return int(digits)
-
-
-def _parse_float(digits: str) -> float:
+def _parse_number(digits: str) -> int | float:
     """Return a number. One that no float can hold, such as 1e400, is damage."""
     if math.isinf(value := float(digits)):
         raise ValueError("the number is too large")
-    return value
+    return int(digits) if digits.lstrip("-").isdigit() else value

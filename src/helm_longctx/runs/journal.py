@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dacite
 from helm.common.request import Request, RequestResult
@@ -17,6 +17,7 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.durable import SealedLines
 
 NAME = "answers.jsonl"
+Value = TypeVar("Value")
 
 SHARDS = "shards"
 """Folder in a run's folder for the files of shards: locks, and a file of answers for each process."""
@@ -120,16 +121,20 @@ def _read(lines: SealedLines) -> Iterator[tuple[str, RequestResult | None]]:
     for line in lines.read():
         if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
             raise lines.damage()
-        yield line[0], _parse(line[1])
+        try:
+            yield line[0], parse_object(RequestResult, line[1])
+        except dacite.DaciteError:  # another version of HELM has written it
+            yield line[0], None
 
 
-def _parse(answer: dict[str, Any]) -> RequestResult | None:
-    """Return a stored answer; None if another version of HELM has written it."""
-    try:
-        # HELM's clients return whole numbers where floats are declared.
-        return dacite.from_dict(RequestResult, answer, dacite.Config(check_types=False))
-    except dacite.DaciteError:
-        return None
+def parse_object(kind: type[Value], content: Mapping[str, Any]) -> Value:
+    """Make one of HELM's objects from plain data.
+
+    Raises:
+        DaciteError: a field is missing.
+    """
+    # HELM's clients return whole numbers where floats are declared.
+    return dacite.from_dict(kind, content, dacite.Config(check_types=False))
 
 
 _REMEDY = "remove this line, and its answer is requested again"

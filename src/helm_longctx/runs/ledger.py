@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import dacite
 from helm.common.general import asdict_without_nones
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs.durable import DurableLines
+from helm_longctx.runs.journal import parse_object
 
 NAME = "batches.jsonl"
 
@@ -72,7 +72,7 @@ class BatchPart:
 
     def request(self, name: str) -> Request:
         """Return a request. Its prompt is empty."""
-        return dacite.from_dict(Request, self.requests[name]["request"], dacite.Config(check_types=False))
+        return parse_object(Request, self.requests[name]["request"])
 
     def sent(self, name: str) -> dict[str, Any]:
         """Return the data that was sent in addition to a request's prompt."""
@@ -130,11 +130,11 @@ class Ledger(DurableLines):
             **receiver._asdict(),
             "route": route,
             "time": time.time(),
-            "requests": {
-                name: {"request": _without_prompt(request), "sent": dict(sent)}
-                for name, (request, sent) in requests.items()
-            },
+            "requests": {},
         }
+        for name, (request, sent) in requests.items():
+            bare = replace(request, prompt="", messages=None if request.messages is None else [])
+            part["requests"][name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}
         self._record(part)
         return self._parts[part["part"]]
 
@@ -161,11 +161,6 @@ class Ledger(DurableLines):
             self._parts[step["part"]] = BatchPart(step["part"], **values)
         else:
             self._parts[step["part"]] = replace(self._parts[step["part"]], **values)
-
-
-def _without_prompt(request: Request) -> dict[str, Any]:
-    messages: list[dict[str, str]] | None = None if request.messages is None else []
-    return asdict_without_nones(replace(request, prompt="", messages=messages))
 
 
 def ledgers(runs: Iterable[Path]) -> Iterator[Ledger]:

@@ -151,18 +151,15 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """
     index = read_json(run_path / INDEX)
     with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
-        prompt = _read_text(run_path / TEXTS, *index["prompts"][prompt_digest])
+        frame, start, size = index["prompts"][prompt_digest]
+        with (run_path / TEXTS).open("rb") as file:
+            file.seek(frame)
+            with zstandard.ZstdDecompressor().stream_reader(file) as stream:
+                stream.seek(start)
+                prompt = stream.read(size).decode("utf-8", "surrogatepass")
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
-
-
-def _read_text(path: Path, frame: int, start: int, size: int) -> str:
-    with path.open("rb") as file:
-        file.seek(frame)
-        with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-            stream.seek(start)
-            return stream.read(size).decode("utf-8", "surrogatepass")
 
 
 def _stock_prompt(run_path: Path, name: str) -> str:

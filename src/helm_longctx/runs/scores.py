@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -89,8 +89,10 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
     spec, path = read_json(run / RUN_SPEC), run / INSTANCE_STATS
     with reading(run / RUN_SPEC):
         about = _about(run, spec)
-        main, split = _main_metric(spec)
-        headlines = _headlines(spec, benchmarks) if metric is None else {}
+        entry = spec["scenario_spec"].get("args", {}).get("entry")
+        main, split = (MAIN_METRIC, "test") if entry else _schema_metric(tuple(spec["groups"]))
+        tasks = [task for each in benchmarks if entry in each.entries for task in each.tasks] if metric is None else []
+        headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
         alone = (metric or main,)
     samples = _samples(run / STATES)
     with reading(path):
@@ -191,13 +193,6 @@ def _arguments(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return spec["scenario_spec"].get("args", {})
 
 
-def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name and the split of the statistic that is a run's score."""
-    if "entry" in spec["scenario_spec"].get("args", {}):
-        return MAIN_METRIC, "test"
-    return _schema_metric(tuple(spec["groups"]))
-
-
 @lru_cache(maxsize=256)
 def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     """Return the main metric and split of the first of a run's groups that has one in HELM's schema files."""
@@ -213,13 +208,6 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     return MAIN_METRIC, "test"
 
 
-def _headlines(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, tuple[str, ...]]:
-    """Return the headline metrics of each task whose score is a mean of several metrics."""
-    entry = spec["scenario_spec"].get("args", {}).get("entry")
-    tasks = (task for each in benchmarks if entry in each.entries for task in each.tasks)
-    return {task.name: task.headline for task in tasks if len(task.headline) > 1}
-
-
 def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
     """Return our sample of each instance, by id and task; None for another scenario's instances."""
     if not path.is_file():
@@ -232,16 +220,11 @@ def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
 def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
     """Return the statistics of an answer by task; nearly always there is one task."""
     tasks: dict[str, dict[str, float]] = {}
-    for name, value in _values(row, split):
-        tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = value
-    return tasks
-
-
-def _values(row: Mapping[str, Any], split: str) -> Iterator[tuple[Mapping[str, Any], float]]:
     for stat in row["stats"]:
         name = stat["name"]
         if name.get("split") in (split, None) and "perturbation" not in name and stat.get("mean") is not None:
-            yield name, stat["mean"]
+            tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat["mean"]
+    return tasks
 
 
 class Value(NamedTuple):

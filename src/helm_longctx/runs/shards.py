@@ -74,15 +74,17 @@ def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
     with ExitStack() as lock:
         while not _take(lock, run_path, path):
             _wait_for(path)
+        has_failed = True
         try:
             yield
-        except BaseException:
+            has_failed = False
+        finally:
             lock.close()
-            # The end of the run's lock removes the run's folder if no process has written anything else.
-            with suppress(OSError, InputError), lock_run(run_path):
-                path.unlink()
-                path.parent.rmdir()
-            raise
+            if has_failed or not any(path.parent.glob("*.jsonl")):
+                # The end of the run's lock removes the run's folder if no process has written anything else.
+                with suppress(OSError, InputError), lock_run(run_path):
+                    path.unlink()
+                    path.parent.rmdir()
 
 
 def wait_for_shards(run_path: Path) -> None:

@@ -33,8 +33,8 @@ from helm_longctx.models.apis.usage import (
     with_usage,
 )
 from helm_longctx.redaction import logs
-from helm_longctx.runner.ending import find_reasons
 from helm_longctx.runner.follow_up import join_answers
+from helm_longctx.runner.score_log import find_reasons
 from tests.models.apis.making import KINDS, REQUEST
 from tests.models.endpoints.scripted import scripted
 from tests.runner.making import make_run, means, read

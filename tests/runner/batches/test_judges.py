@@ -13,8 +13,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.locks import LOCK
 from helm_longctx.models.apis.availability import PROMPT
-from helm_longctx.runner.batches.judges import JudgeBatchRunner
-from helm_longctx.runner.batches.submission import PROBE, Plan
+from helm_longctx.runner.batches.judges import JudgesAsBatches
+from helm_longctx.runner.batches.submission import PROBE, Plan, make_batch_runner
 from helm_longctx.runner.rejudge import Rejudger
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import NAME as LEDGER
@@ -38,7 +38,8 @@ class JudgedFolder(Folder):
 
     def ask(self) -> None:
         """Submit the questions to judges about the answers."""
-        JudgeBatchRunner(Plan(), self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
+        strategy = JudgesAsBatches(Plan(), self._folder)
+        make_batch_runner(strategy, self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
 
     def make(self) -> Path:
         """Make the run with `helm-run` and the request cache."""

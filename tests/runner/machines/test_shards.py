@@ -13,7 +13,7 @@ from helm_longctx.cli.main import app
 from helm_longctx.models.apis import rates
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runner.machines.shards import ShardRunner, divide_paces
+from helm_longctx.runner.machines.shards import OneShard, divide_paces
 from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.journal import answer_files
 from helm_longctx.runs.shards import Shard
@@ -41,7 +41,7 @@ def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
     expected = PlainClient.asked.copy()
     PlainClient.asked.clear()
     for number in (3, 1, 2):
-        ShardRunner(Shard(number, 3), **arguments(tmp_path / "three")).run_all([spec])
+        LongContextRunner(**arguments(tmp_path / "three"), strategy=OneShard(Shard(number, 3))).run_all([spec])
     assert sorted(PlainClient.asked) == sorted(expected)
     LongContextRunner(**arguments(tmp_path / "three")).run_all([spec])
     assert len(PlainClient.asked) == len(expected)
@@ -52,11 +52,11 @@ def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
 def test_shards_that_no_process_makes(tmp_path: Path) -> None:
     """The run sends their requests itself, and a shard of a complete run sends nothing."""
     spec = spec_of(f"{ENTRY}test/plain")
-    ShardRunner(Shard(1, 3), **arguments(tmp_path)).run_all([spec])
+    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 3))).run_all([spec])
     assert 0 < len(PlainClient.asked) < 12
     LongContextRunner(**arguments(tmp_path)).run_all([spec])
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
-    ShardRunner(Shard(3, 3), **arguments(tmp_path, skip_completed_runs=True)).run_all([spec])
+    LongContextRunner(**arguments(tmp_path, skip_completed_runs=True), strategy=OneShard(Shard(3, 3))).run_all([spec])
     assert len(PlainClient.asked) == 12
     assert not (run_path(tmp_path, spec) / "shards").exists()
 
@@ -64,9 +64,9 @@ def test_shards_that_no_process_makes(tmp_path: Path) -> None:
 def test_another_division(tmp_path: Path) -> None:
     """Answers are found whatever the number of shards was."""
     spec = spec_of(f"{ENTRY}test/plain")
-    ShardRunner(Shard(1, 2), **arguments(tmp_path)).run_all([spec])
+    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 2))).run_all([spec])
     for number in range(1, 6):
-        ShardRunner(Shard(number, 5), **arguments(tmp_path)).run_all([spec])
+        LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(number, 5))).run_all([spec])
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
 
 

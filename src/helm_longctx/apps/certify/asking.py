@@ -26,12 +26,12 @@ from helm_longctx.models.apis.usage import model_of, output_truncated, usage_of
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.helm_scenarios import make_scenario
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest
-from helm_longctx.runner.stand_ins import make_scenario
 from helm_longctx.runs.journal import Journal
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -56,29 +56,27 @@ class _Question(NamedTuple):
 class CertificateRunner(LongContextRunner):
     """Asks the questions of a certificate. The answers stay in a journal, so that none is paid for twice.
 
-    Attributes:
+    Args:
         entries: the run entry of each kind, without length and seed.
         model: the name of the deployment.
         folder: the folder of the journal.
         baseline_length: the length at which the baselines that need no model also answer.
+        arguments: the arguments of `LongContextRunner`.
+
+    Attributes:
+        entries, model, folder, baseline_length: the arguments.
         asked: the run entries that were asked, in order.
     """
 
-    entries: Mapping[str, str]
-    model: str
-    folder: Path
-    baseline_length: int
-
-    def prepare(self, entries: Mapping[str, str], model: str, folder: Path, baseline_length: int) -> CertificateRunner:
-        """Set the attributes of these names, and return the runner."""
+    def __init__(self, entries: Mapping[str, str], model: str, folder: Path, baseline_length: int, **arguments: Any):
+        super().__init__(**arguments)
         self.entries, self.model, self.folder, self.baseline_length = entries, model, folder, baseline_length
         self.asked: list[str] = []
         self._start = time.monotonic()
-        return self
 
     @property
     def seconds(self) -> float:
-        """The seconds since `prepare`."""
+        """The seconds since the runner was made."""
         return time.monotonic() - self._start
 
     @property
@@ -94,7 +92,7 @@ class CertificateRunner(LongContextRunner):
             InputError: it is damaged, or another process uses it.
         """
         spec = self._make_spec(f"{next(iter(self.entries.values()))},length={self.baseline_length}")
-        with lock_run(self.folder), self._open_journal(spec, self.folder) as journal, stoppable(journal.summary):
+        with lock_run(self.folder), self.open_journal(spec, self.folder) as journal, stoppable(journal.summary):
             yield journal
 
     def ask(self, journal: Journal, blocks: Sequence[Block]) -> list[Answered]:
@@ -113,7 +111,7 @@ class CertificateRunner(LongContextRunner):
             asking = Asking(sender, journal, spending, len(questions))
             try:
                 pending = [PendingRequest(each.request) for each in questions]
-                states: list[RequestState | None] = [*ask_all(pending, asking, self._parallelism)]
+                states: list[RequestState | None] = [*ask_all(pending, asking, self.parallelism)]
             except InputError as error:
                 if not self.limit.is_reached:
                     raise

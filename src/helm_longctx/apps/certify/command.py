@@ -170,7 +170,7 @@ def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str
 
     config = plan.config
     arguments = runner_arguments(config.output_path, config.suite, config.local_path, config.parallelism)
-    runner = CertificateRunner(**arguments).prepare(entries, deployment, folder, design.shortest)
+    runner = CertificateRunner(entries, deployment, folder, design.shortest, **arguments)
     with runner.journal() as journal:
         outcome = run(design, lambda blocks: runner.ask(journal, blocks))
     return {**outcome.record(), **describe_repetition(runner, folder)}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.executor import Executor
 from helm.benchmark.run_spec import RunSpec
 
@@ -28,13 +27,11 @@ from helm_longctx.results.statistics.noninferiority_power import (
 )
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.estimate import Estimate, TaskSample
-from helm_longctx.runner.machines.shards import ShardRunner
-from helm_longctx.runner.runner import LongContextRunner, PreparedRun
+from helm_longctx.runner.machines.shards import OneShard
+from helm_longctx.runner.prepared import PreparedRun
+from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spending import Limit
 from helm_longctx.runs.shards import Shard
-
-FIRST_HALF = Shard(1, 2)
-"""The part of each run that the base gets first. Prompts of one context are in the same part."""
 
 
 @dataclass(frozen=True)
@@ -187,23 +184,25 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
         raise InputError(f"gate: {name} is in several run entries; give each task and length once")
 
 
-class _HalfRunner(ShardRunner):
-    """Asks for the first half of each run, and writes down which requests these are.
+class FirstHalf(OneShard):
+    """Sends the first half of each run's requests, and writes down which requests these are.
 
     Args:
         folder: the gate's folder; None for the candidate, whose first half is the same as that of the base.
     """
 
-    def __init__(self, folder: GateFolder | None, **arguments: Any):
-        super().__init__(FIRST_HALF, **arguments)
+    def __init__(self, folder: GateFolder | None):
+        # Prompts of one context are in the same half.
+        super().__init__(Shard(1, 2))
         self._folder = folder
 
-    def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
+    def ask(self, run: PreparedRun) -> None:
+        """Write down the requests, and send them."""
         if self._folder:
             states = [each.state for each in run.requests]
             keys = ((each.instance.sub_split or "", str(each.instance.id), each.train_trial_index) for each in states)
             self._folder.write_first_half(run.path.name, keys)
-        return super()._ask(run)
+        super().ask(run)
 
 
 class Arm:
@@ -224,7 +223,8 @@ class Arm:
     """
 
     def __init__(self, name: str, folder: GateFolder, arguments: Mapping[str, Any], limit: Limit | None = None):
-        self._half = _HalfRunner(folder if name == BASE else None, **arguments)
+        strategy = FirstHalf(folder if name == BASE else None)
+        self._half = LongContextRunner(**arguments, strategy=strategy)
         self._whole = LongContextRunner(**arguments)
         self._whole.logs_scores = False
         self.limit, self.has_asked = limit or self._whole.limit, False
@@ -239,10 +239,9 @@ class Arm:
 
     def complete(self, spec: RunSpec) -> Path:
         """Send the requests of a run that are left, write the run's files, and return its folder."""
-        path = Path(self._whole._get_run_path(spec))
-        self.has_asked |= not self._whole._is_made(spec, path)
+        self.has_asked |= not self._whole.is_made(spec)
         self._whole.run_all([spec])
-        return path
+        return self._whole.run_path(spec)
 
 
 def make_arms(folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[Arm, Arm]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
@@ -21,14 +20,13 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.codec import from_json
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import RenewingClient, failure_result, judge_client
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.runner.batches.submission import (
-    BatchRunner,
+    AsBatches,
     Plan,
     Submission,
     Unsent,
@@ -36,7 +34,10 @@ from helm_longctx.runner.batches.submission import (
     wrap_provider_errors,
 )
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
-from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runner.rejudge import load_object
+from helm_longctx.runner.resuming import find_answer
+from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runs.files import STATES
 from helm_longctx.runs.ledger import Ledger, Receiver
 
 _log = logging.getLogger(__name__)
@@ -81,62 +82,51 @@ def reply_store(client: ProviderClient) -> DigestStore:
     return config.open_store()
 
 
-class JudgeBatchRunner(BatchRunner):
+class JudgesAsBatches(AsBatches):
     """Sends requests to judges about existing answers, which are in the runner's journal or in a complete run.
 
     Args:
-        plan, output_path, suite, local_path: as for `BatchRunner`.
-
-    Raises:
-        InputError: there is a limit on the cost.
+        plan: how requests are put into batches.
+        local_path: HELM's folder of credentials, with the cache.
     """
 
-    def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
-        super().__init__(plan, output_path, suite, local_path)
-        self.skip_completed_runs = False  # verdicts can be missing
-        self._clients = JudgeClients(local_path, self._credentials)
+    def __init__(self, plan: Plan, local_path: Path):
+        super().__init__(plan)
+        self._local_path = local_path
 
-    @property
-    def _credentials(self) -> Any:
-        return self.annotator_executor.factory.credentials
+    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
+        """Return no, because verdicts of a complete run can be missing."""
+        return False
 
-    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
-        if not run_spec.annotators:
-            _log.info(f"{run_spec.name} has no judge")
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Send the requests to judges that have no reply and are in no batch."""
+        if not spec.annotators:
+            _log.info(f"{spec.name} has no judge")
             return
-        (annotator,) = run_spec.annotators
-        receivers = self._receivers(annotator)
-        states = [state for state in self._states(run_spec, run_path) if is_answered(state)]
+        (annotator,) = spec.annotators
+        credentials = runner.annotator_executor.factory.credentials
+        check_annotators([annotator], credentials)
+        names, clients = judge_names(annotator, credentials), JudgeClients(self._local_path, credentials)
+        if not names:
+            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly")
+        services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
+        states = [state for state in _read_states(runner, spec) if is_answered(state)]
         if not states:
             raise InputError("there are no answers to judge; first give `helm-longctx batch collect`, or make the run")
         questions = [
             (str(state.instance.id), request) for state in states for request in judge_requests(annotator, state)
         ]
-        with Ledger(run_path) as ledger:
-            for receiver in receivers:
-                self._send(receiver, questions, ledger)
+        with Ledger(runner.run_path(spec)) as ledger:
+            for name, service in zip(names, services, strict=True):
+                self._send(Receiver(name, service, True), clients.client(name), questions, ledger)
 
-    def _receivers(self, annotator: AnnotatorSpec) -> list[Receiver]:
-        """Check that the judges can be asked, and return them."""
-        check_annotators([annotator], self._credentials)
-        names = judge_names(annotator, self._credentials)
-        if not names:
-            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly")
-        services = [service_name(self._clients.client(name), name, self._plan.as_files) for name in names]
-        return [Receiver(name, service, True) for name, service in zip(names, services, strict=True)]
-
-    def _states(self, run_spec: RunSpec, run_path: Path) -> Sequence[RequestState]:
-        """Return the states of a run, with the results that exist."""
-        if self._is_made(run_spec, run_path):
-            with reading(run_path / STATES):
-                complete: ScenarioState = from_json((run_path / STATES).read_bytes(), ScenarioState)
-            # A complete run also contains the old verdicts, which must not be used.
-            return [replace(state, annotations=None) for state in complete.request_states]
-        with self._prepare(run_spec, run_path) as run:
-            return [replace(each.state, result=run.journal.get(run.name(each))) for each in run.requests]
-
-    def _send(self, receiver: Receiver, questions: Sequence[tuple[str, JudgeRequest]], ledger: Ledger) -> None:
-        client = self._clients.client(receiver.deployment)
+    def _send(
+        self,
+        receiver: Receiver,
+        client: ProviderClient,
+        questions: Sequence[tuple[str, JudgeRequest]],
+        ledger: Ledger,
+    ) -> None:
         unsent: dict[str, Unsent] = {}
         for instance, question in questions:
             recorder = _Recorder(client)
@@ -147,6 +137,17 @@ class JudgeBatchRunner(BatchRunner):
         submission.send_all(unsent, self._plan.batch_size)
         total, left = len(questions), submission.summary()
         _log.info(f"{total} questions to {receiver.deployment}: {len(unsent)} without a reply, {left}")
+
+
+def _read_states(runner: LongContextRunner, spec: RunSpec) -> Sequence[RequestState]:
+    """Return the states of a run, with the results that exist."""
+    path = runner.run_path(spec) / STATES
+    if runner.is_made(spec):
+        complete: ScenarioState = load_object(path, ScenarioState)
+        # A complete run also contains the old verdicts, which must not be used.
+        return [replace(state, annotations=None) for state in complete.request_states]
+    with runner.prepare(spec) as run:
+        return [replace(each.state, result=find_answer(each, run.journal)) for each in run.requests]
 
 
 class _Recorder(Client):

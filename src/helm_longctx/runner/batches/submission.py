@@ -28,7 +28,9 @@ from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
-from helm_longctx.runner.runner import LongContextRunner, PreparedRun, runner_arguments
+from helm_longctx.runner.prepared import PreparedRun
+from helm_longctx.runner.resuming import find_first_answer
+from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
@@ -62,59 +64,64 @@ class Plan:
     fills_cache: bool = True
 
 
-class BatchRunner(LongContextRunner):
-    """The runner, except that it sends the requests as batches and ends there. Complete runs are skipped.
+def make_batch_runner(strategy: AsBatches, output_path: Path, suite: str, local_path: Path) -> LongContextRunner:
+    """Return a runner that sends requests as batches.
 
     Args:
-        plan: how requests are put into batches.
         output_path, suite, local_path: as for `helm-run`.
 
     Raises:
         InputError: there is a limit on the cost.
     """
+    arguments = runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True)
+    runner = LongContextRunner(**arguments, strategy=strategy)
+    if runner.limit.dollars is not None:
+        raise InputError(
+            f"{MAX_COST}={runner.limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
+            " see `helm-longctx estimate`"
+        )
+    return runner
 
-    logs_scores = makes_runs = False
 
-    def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
-        super().__init__(**runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True))
+class AsBatches(Strategy):
+    """Sends the requests without an answer as batches, and ends there. Complete runs are skipped.
+
+    Args:
+        plan: how requests are put into batches.
+    """
+
+    completes = False
+    purpose = "sent as batches"
+
+    def __init__(self, plan: Plan):
         self._plan = plan
-        if self.limit.dollars is not None:
-            raise InputError(
-                f"{MAX_COST}={self.limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
-                " see `helm-longctx estimate`"
-            )
 
-    def _run_other(self, run_spec: RunSpec) -> None:
-        raise InputError("only run entries of this package and HELM's long-context ones can be sent as batches")
-
-    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
-        deployment, context = run_spec.adapter_spec.model_deployment, self.executor.context
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Send the requests that have no answer and are in no batch."""
+        deployment, context = spec.adapter_spec.model_deployment, runner.executor.context
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
-        with self._prepare(run_spec, run_path) as run, Ledger(run_path) as ledger:
+        with runner.prepare(spec) as run, Ledger(run.path) as ledger:
             # The run's own sender stops after the requests that fill the cache.
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
             submission = Submission(receiver, client, ask, ledger)
             names = {run.name(run.requests[number]): number for number in run.order()}
             shared: Mapping[int, Beginning] = {}
-            pending = submission.pending(self._unanswered(run, names))
+            pending = submission.pending(_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
                 shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
             unanswered = {
                 name: Unsent.of(run.requests[number], shared.get(number))
-                for name, number in self._unanswered(run, names).items()
+                for name, number in _unanswered(run, names).items()
             }
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
             _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
 
-    def _unanswered(self, run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
-        return {
-            name: number
-            for name, number in names.items()
-            if run.requests[number].state.result is None and run.journal.get(name) is None
-        }
+
+def _unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
+    return {name: number for name, number in names.items() if not find_first_answer(run.requests[number], run.journal)}
 
 
 @dataclass(frozen=True)

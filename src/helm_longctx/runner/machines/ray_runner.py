@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,8 +41,8 @@ from helm_longctx.environment import MAX_COST, max_cost, number_setting, require
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
-from helm_longctx.runner.machines.shards import ShardRunner
-from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runner.machines.shards import OneShard
+from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.shards import Shard
 
 WORKERS = "HELM_LONGCTX_WORKERS"
@@ -159,7 +159,7 @@ class SharedPace(Pace):
 def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
     job.enter()
-    ShardRunner(shard, **job.arguments).run_one(run_spec)
+    LongContextRunner(**job.arguments, strategy=OneShard(shard)).run_one(run_spec)
 
 
 def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
@@ -186,31 +186,45 @@ class RayRunner(LongContextRunner):
     """
 
     def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **options, strategy=RayTasks())
         require("ray", "RayRunner")
         if (dollars := max_cost()) is not None:
             raise InputError(
                 f"{MAX_COST}={dollars:g} limits one process and cannot limit Ray's workers; unset it, and see"
                 " `helm-longctx estimate`"
             )
-        self._tasks: dict[str, Any] = {}
 
-    def _run_each(self, run_specs: list[RunSpec]) -> None:
-        streamed = [spec for spec in run_specs if self._streams(spec)]
+
+class RayTasks(Strategy):
+    """Lets tasks of Ray make the runs: a task for each shard, and one for each run, which waits for its shards."""
+
+    @contextmanager
+    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
+        """Submit the tasks of all runs."""
+        missing = [spec for spec in specs if not super(RayTasks, self).skips(runner, spec)]
         with connect_ray():
-            cluster = Cluster(self._job())
-            total = cluster.shards_per_run(len(streamed))
-            shards = {spec.name: cluster.ask(spec, self._shards(spec, total)) for spec in streamed}
-            self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in streamed}
+            cluster = Cluster(make_job(runner))
+            total = cluster.shards_per_run(len(specs))
+            parts = [Shard(number, total) for number in range(1, total + 1)]
+            shards = {spec.name: cluster.ask(spec, parts) for spec in missing}
+            self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in missing}
             self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
-                super()._run_each(run_specs)
+                yield
             finally:
                 self._progress.close()
 
-    def _stream_run(self, run_spec: RunSpec) -> None:
-        ray = import_ray()
-        task = self._tasks[run_spec.name]
+    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
+        """Whether the run has no task. Its task can have ended before this process comes to it."""
+        return spec.name not in self._tasks
+
+    def lock(self, run_path: Path) -> AbstractContextManager[None]:
+        """Return no lock, because the tasks lock the run."""
+        return nullcontext()
+
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Wait for the run's task."""
+        ray, task = import_ray(), self._tasks[spec.name]
         while not ray.wait([task], timeout=TICK)[0]:
             self._progress.show()
         try:
@@ -220,30 +234,27 @@ class RayRunner(LongContextRunner):
         except ray.exceptions.RayError as error:
             raise InputError(f"its worker ended {RETRIES + 1} times: {type(error).__name__}") from error
 
-    def _job(self) -> Job:
-        ray = import_ray()
-        names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs")
-        execution = self.executor.execution_spec
-        if execution.sqlite_cache_backend_config and sum(node["Alive"] for node in ray.nodes()) > 1:
-            hlog("the request cache is not used, because SQLite's files cannot be shared by several machines")
-            execution = replace(execution, sqlite_cache_backend_config=None)
-        arguments = {
-            "execution_spec": execution,
-            "output_path": self.output_path,
-            "suite": Path(self.runs_path).name,
-            "exit_on_error": True,  # so that a task fails if its run does
-            **{name: getattr(self, name) for name in names},
-        }
-        # The actor is on the node of this process, because all workers would wait if it moved.
-        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=True
-        )
-        options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
-        return Job(arguments, ray.remote(Paces).options(**options).remote())
 
-    def _shards(self, run_spec: RunSpec, total: int) -> list[Shard]:
-        skips = self._skips(run_spec, Path(self._get_run_path(run_spec)))
-        return [] if skips else [Shard(number, total) for number in range(1, total + 1)]
+def make_job(runner: LongContextRunner) -> Job:
+    """Return the data that workers need to make runs like a runner of this process."""
+    ray, execution = import_ray(), runner.executor.execution_spec
+    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs")
+    if execution.sqlite_cache_backend_config and sum(node["Alive"] for node in ray.nodes()) > 1:
+        hlog("the request cache is not used, because SQLite's files cannot be shared by several machines")
+        execution = replace(execution, sqlite_cache_backend_config=None)
+    arguments = {
+        "execution_spec": execution,
+        "output_path": runner.output_path,
+        "suite": Path(runner.runs_path).name,
+        "exit_on_error": True,  # so that a task fails if its run does
+        **{name: getattr(runner, name) for name in names},
+    }
+    # The actor is on the node of this process, because all workers would wait if it moved.
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=True
+    )
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
+    return Job(arguments, ray.remote(Paces).options(**options).remote())
 
 
 class Cluster:

@@ -7,21 +7,18 @@ interrupted after the last answer, so the results are equal to a run on one mach
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 
-from helm_longctx.errors import InputError
 from helm_longctx.models.apis.rates import Pace, use_paces
-from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.prefixes import Key, order_by_prefix, prefix_keys
-from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.spool import Spool
-from helm_longctx.runs.journal import Journal
+from helm_longctx.runner.prepared import PreparedRun
+from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.shards import Shard, lock_shard, process_name
 
@@ -30,49 +27,42 @@ SPLIT = 32
 again, so this limits the cost."""
 
 
-class ShardRunner(LongContextRunner):
-    """The runner, except that it asks for the answers of one shard of each run and ends there.
+class OneShard(Strategy):
+    """Sends the requests of one shard of each run, and ends there.
 
     Args:
         shard: the shard.
-        arguments: the arguments of `LongContextRunner`.
     """
 
-    logs_scores = False
+    completes = False
+    purpose = "divided into shards"
 
-    def __init__(self, shard: Shard, **arguments: Any):
-        super().__init__(**arguments)
-        self._shard = shard
+    def __init__(self, shard: Shard):
+        self._shard, self.process = shard, process_name()
 
-    def _run_other(self, run_spec: RunSpec) -> None:
-        raise InputError("only run entries of this package and HELM's long-context ones can be divided into shards")
+    def lock(self, run_path: Path) -> AbstractContextManager[None]:
+        """Return the lock of the shard, for which other processes with the same shard wait."""
+        return lock_shard(run_path, self._shard)
 
-    def _stream_run(self, run_spec: RunSpec) -> None:
-        run_path = Path(self._get_run_path(run_spec))
-        if not self._skips(run_spec, run_path):
-            with lock_shard(run_path, self._shard), explain_full_disk(run_path, "the answers are kept"):
-                self._make_shard(run_spec, run_path)
+    def select(self, total: int, prompts: Iterable[str]) -> Sequence[int]:
+        """Return the numbers of the shard's prompts."""
+        return select_shard(prompts, self._shard)
 
-    def _make_shard(self, run_spec: RunSpec, run_path: Path) -> None:
-        check_nothing_in_batches(run_path)
-        with self._prepare(run_spec, run_path) as run:
+    def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
+        """Ask for the answers of the shard."""
+        check_nothing_in_batches(runner.run_path(spec))
+        with runner.prepare(spec) as run:
             hlog(f"shard {self._shard}: {len(run.requests)} requests")
-            self._ask(run)
+            self.ask(run)
 
-    def _selection(self, spool: Spool) -> Callable[[Sequence[str]], Sequence[int]]:
-        return lambda names: select_shard(map(spool.get, names), self._shard)
-
-    def _open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
-        return Journal(run_path, self._server(run_spec), process_name())
+    def ask(self, run: PreparedRun) -> None:
+        """Send the requests of the shard."""
+        run.ask()
 
 
 def divide_paces(total: int) -> None:
     """Divide the limits of requests and tokens per minute by a number of processes."""
-    use_paces(lambda name, requests, tokens: Pace(_part(requests, total), _part(tokens, total)))
-
-
-def _part(limit: float | None, total: int) -> float | None:
-    return limit / total if limit else None
+    use_paces(lambda name, *limits: Pace(*(limit and limit / total for limit in limits)))
 
 
 def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:

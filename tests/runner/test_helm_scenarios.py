@@ -21,9 +21,9 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.runner.batches.submission import PROBE
 from helm_longctx.runner.estimate import Rate, estimate_run
-from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner.helm_scenarios import is_long_context
+from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-from helm_longctx.runner.stand_ins import is_long_context
 from helm_longctx.runner.verification import find_faults
 from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.files import FILES, STATES, STATS
@@ -130,7 +130,7 @@ def test_shards(entry: str, tmp_path: Path) -> None:
     spec, sent = spec_of(entry, AT_MOST), []
     arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
     for number in (1, 2):
-        ShardRunner(Shard(number, 2), **arguments).run_all([spec])
+        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
         sent.append(len(PlainClient.asked))
     assert sent == [sent[0], AT_MOST]
     assert 0 < sent[0] < AT_MOST

@@ -7,20 +7,19 @@ runner writes them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance, Scenario, create_scenario, with_instance_ids
+from helm.benchmark.scenarios.scenario import Instance, Scenario, create_scenario, with_instance_ids
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.interruptions import DISK_FULL
-from helm_longctx.runner.spool import Spool, StoredRequest, point_to
+from helm_longctx.runner.spool import Select, Spool, StoredRequest, draw_instances, point_to
 from helm_longctx.runs.conversation import elide_texts, request_text
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.tasks.entry import is_our_method
@@ -34,7 +33,13 @@ HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
 
 def is_long_context(spec: RunSpec) -> bool:
     """Whether the runner can make the requests of a run: it is ours, or of one of HELM's long-context scenarios."""
-    return is_our_method(spec.adapter_spec.method) or _is_helms(spec)
+    if is_our_method(spec.adapter_spec.method):
+        return True
+    # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of HELM's entries has any.
+    if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
+        return False
+    make = get_run_spec_function(spec.name.partition(":")[0])
+    return getattr(make, "__module__", None) == HELMS_ENTRIES
 
 
 def make_scenario(spec: RunSpec) -> Scenario:
@@ -53,22 +58,27 @@ def adapt_for_helm(
     max_instances: int | None,
     parallelism: int,
     spool: Spool,
-    select: Callable[[Sequence[str]], Sequence[int]] | None = None,
+    select: Select | None = None,
 ) -> list[StoredRequest]:
     """Make the requests that HELM's runner makes, in the same order.
 
     Args:
-        select: (digests of all prompts in the spool) → the numbers of the requests that are wanted; None for all.
+        select: selects the requests that are wanted; None for all.
     """
     if any(instance.id is None for instance in instances):
         instances = with_instance_ids(instances)
-    if max_instances is not None:
-        splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
-        instances = runner.downsample_eval_instances(instances, max_instances, splits)
+    instances = draw_instances(instances, adapter, max_instances)
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
-    requests = [_store(state, spool) for state in states]
-    return [requests[number] for number in select([each.digest for each in requests])] if select else requests
+    requests = []
+    for state in states:
+        tokens, references = state.request.max_tokens, state.instance.references
+        place = point_to(request_text(state.request), spool)
+        sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
+        evidence = evidence_of([reference.output.text for reference in references], sample)
+        requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
+    wanted = select(len(requests), (each.text() for each in requests)) if select else range(len(requests))
+    return [requests[number] for number in wanted]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
@@ -106,14 +116,6 @@ def wrap_helm_errors(spec: RunSpec) -> Iterator[None]:
         raise InputError(f"{spec.scenario_spec.class_name} cannot make the requests: {reason}") from error
 
 
-def _is_helms(spec: RunSpec) -> bool:
-    # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of these entries has any.
-    if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
-        return False
-    make = get_run_spec_function(spec.name.partition(":")[0])
-    return getattr(make, "__module__", None) == HELMS_ENTRIES
-
-
 @contextmanager
 def _without_prompts_in_log() -> Iterator[None]:
     """Log only HELM's warnings in the block, because its adapters log the prompt of an instance line by line."""
@@ -124,11 +126,3 @@ def _without_prompts_in_log() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def _store(state: RequestState, spool: Spool) -> StoredRequest:
-    tokens, references = state.request.max_tokens, state.instance.references
-    place = point_to(request_text(state.request), spool)
-    sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
-    evidence = evidence_of([reference.output.text for reference in references], sample)
-    return StoredRequest(state, elide_texts(state.request, evidence), sample, spool)

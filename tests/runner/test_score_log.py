@@ -12,8 +12,8 @@ from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.printing import notes
-from helm_longctx.runner import ending
-from helm_longctx.runner.ending import log_scores
+from helm_longctx.runner import score_log
+from helm_longctx.runner.score_log import log_scores
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, read
 
@@ -66,7 +66,7 @@ def test_many_runs_and_damaged_ones(
     run = make_run(tmp_path, PLAIN)
     (run.parent / "damaged").mkdir()
     (run.parent / "damaged" / "stats.json").write_text("[")
-    monkeypatch.setattr(ending, "ROWS", 2)
+    monkeypatch.setattr(score_log, "ROWS", 2)
     caplog.set_level(logging.INFO, "helm")
     caplog.clear()
     log_scores(tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name])

@@ -1,0 +1,108 @@
+"""A prepared run: everything that it needs before the model is asked, and the answers afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import Scenario
+from helm.common.hierarchical_logger import hlog, htrack_block
+
+from helm_longctx.models.apis.sending import Sender
+from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.prefixes import (
+    Beginning,
+    Key,
+    Pays,
+    cacheable_beginnings,
+    caching_pays,
+    order_by_prefix,
+    prefix_keys,
+)
+from helm_longctx.runner.spending import Spending
+from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
+from helm_longctx.runs.journal import Journal
+from helm_longctx.tasks.entry import is_our_method
+
+
+class Answers(NamedTuple):
+    """The states of a run's requests with their results, in HELM's order, and the number of requests that failed."""
+
+    states: list[RequestState]
+    failed: int
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """Everything that a run needs before the model is asked.
+
+    Args:
+        spec: the run.
+        path: the run's folder.
+        scenario: the run's scenario.
+        sender: sends a request to the run's deployment.
+        journal: the answers from earlier commands.
+        spending: adds up what the requests cost.
+        spool: holds the whole prompts.
+        requests: the requests in HELM's order.
+        parallelism: the largest number of requests in flight.
+    """
+
+    spec: RunSpec
+    path: Path
+    scenario: Scenario
+    sender: Sender
+    journal: Journal
+    spending: Spending
+    spool: Spool
+    requests: list[StoredRequest]
+    parallelism: int
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the scenario is of this package. HELM's own runs have whole prompts in their files."""
+        return is_our_method(self.spec.adapter_spec.method)
+
+    @cached_property
+    def _keys(self) -> list[Key]:
+        return prefix_keys(each.text() for each in self.requests)
+
+    def order(self) -> list[int]:
+        """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
+
+        In this order servers and the compressor can reuse a common prefix.
+        """
+        return order_by_prefix(self._keys)
+
+    def beginnings(self, numbers: Sequence[int], pays: Pays) -> list[Beginning | None]:
+        """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
+        keys = [self._keys[number] for number in numbers] if self.sender.caches_prompts else [[]] * len(numbers)
+        return cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
+
+    def name(self, each: StoredRequest) -> str:
+        """Return the name of a request in the journal."""
+        return self.journal.name(each.request, each.digest)
+
+    def store_prompts(self) -> None:
+        """Write the whole prompts to the run's folder."""
+        store_prompts(self.path, self.requests, self.order())
+
+    def ask(self) -> Answers:
+        """Send each request that has no answer yet, from several threads.
+
+        Raises:
+            InputError: the model cannot be asked, or a limit is reached.
+        """
+        total, order = len(self.requests), self.order()
+        beginnings = self.beginnings(range(total), caching_pays(self.spending.prices))
+        asking = Asking(self.sender, self.journal, self.spending, total)
+        with htrack_block(f"{total} requests"):
+            hlog(self.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
+            pending = [PendingRequest(self.requests[number], beginnings[number]) for number in order]
+            answered = dict(zip(order, ask_all(pending, asking, self.parallelism), strict=True))
+            return Answers([answered[number] for number in range(total)], asking.finish())

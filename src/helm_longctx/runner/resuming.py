@@ -1,0 +1,180 @@
+"""Resumes runs: says which runs are complete, which answers are kept, and which requests are sent again.
+
+An interrupted run has its answers in the journal. A run with `retry_cut=4x` asks again for those answers of an earlier
+run that the token limit cut, with a larger output budget. The results of all its other requests are those of the
+earlier run, which has the same run entry without `retry_cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from helm.benchmark.run_spec import RunSpec
+from helm.common.hierarchical_logger import hlog
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.errors import InputError
+from helm_longctx.failures import failure_of
+from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
+from helm_longctx.models.apis.usage import output_truncated
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
+from helm_longctx.runner.spool import StoredRequest
+from helm_longctx.runs.conversation import request_text
+from helm_longctx.runs.files import (
+    FILES,
+    RUN_SPEC,
+    STATES,
+    find_incomplete_files,
+    find_sample,
+    read_json,
+    read_states,
+    reading,
+)
+from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
+from helm_longctx.runs.ledger import check_nothing_in_batches
+from helm_longctx.runs.shards import wait_for_shards
+from helm_longctx.tasks.entry import read_times
+from helm_longctx.tasks.token_estimate import estimate_tokens
+
+ARGUMENT = "retry_cut"
+"""The argument of run entries."""
+
+COUNTED = 1.02
+"""Largest expected ratio of a prompt's real number of tokens to the number that is known here."""
+
+
+def is_complete(run: Path) -> bool:
+    """Whether no answers of a run are missing, and no file is missing or cut off."""
+    if answer_files(run) or not all((run / name).is_file() for name in FILES):
+        return False
+    if incomplete := find_incomplete_files(run):
+        hlog(f"{run} is made again, because files are incomplete: {', '.join(incomplete)}")
+    return not incomplete
+
+
+def is_made(run: Path, spec: RunSpec) -> bool:
+    """Whether a run is complete, and has the requested number of instances and the user's files as they are now.
+
+    Neither is in a run's name. A run that asks again for cut answers is made again after the earlier run.
+    """
+    if not is_complete(run):
+        return False
+    earlier = run.with_name(earlier_name(run.name)) / STATES
+    if retry_factor(spec) and earlier.is_file() and earlier.stat().st_mtime_ns > (run / STATES).stat().st_mtime_ns:
+        return False
+    made = read_json(run / RUN_SPEC)
+    return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
+        spec.adapter_spec.max_eval_instances,
+        spec.scenario_spec.args.get("files"),
+    )
+
+
+def check_others(run: Path) -> None:
+    """Wait until no process makes a shard of a run.
+
+    Raises:
+        InputError: requests of the run are in batches, so they would be paid for twice.
+    """
+    check_nothing_in_batches(run)
+    wait_for_shards(run)
+
+
+def find_first_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
+    """Return the kept result of a request, or of the first of two requests; None if it has to be sent."""
+    return asked.state.result or asked.first or journal.get(journal.name(asked.request, asked.digest))
+
+
+def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
+    """Return the kept result of a request and of the one that follows it; None if one of them has to be sent."""
+    if asked.state.result is not None:
+        return asked.state.result
+    # Without answers, the name of the request need not be computed.
+    result = find_first_answer(asked, journal) if journal else None
+    if result is not None and (second := follow_up(asked.request, asked.sample, result)):
+        last = journal.get(journal.name(second, digest(request_text(second))))
+        return last and join_answers(result, last)
+    return result
+
+
+def without_answers(requests: Sequence[StoredRequest]) -> list[StoredRequest]:
+    """Return the requests that still have to be sent, because no earlier run has a result for them."""
+    return [each for each in requests if each.state.result is None]
+
+
+def retry_factor(spec: RunSpec) -> int | None:
+    """Return by which number the output budget of cut answers is multiplied; None for a run that asks none again."""
+    return read_times(spec.name, ARGUMENT, spec.scenario_spec.args.get(ARGUMENT))
+
+
+def earlier_name(name: str) -> str:
+    """Return the name of the run whose cut answers a run asks for again."""
+    entry, _, rest = name.partition(":")
+    parts = [part for part in rest.split(",") if not part.startswith(f"{ARGUMENT}=")]
+    return f"{entry}:{','.join(parts)}" if parts else entry
+
+
+def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[StoredRequest]:
+    """Return the requests of a run, each with the earlier run's result, or with a larger budget if that was cut.
+
+    Args:
+        requests: they are returned unchanged if the run entry has no `retry_cut`.
+        run: the run's folder. If it has results of an earlier command, they are used.
+
+    Raises:
+        InputError: the earlier run is not finished, is damaged, or has no result for a request.
+    """
+    factor, earlier = retry_factor(spec), run.with_name(earlier_name(run.name))
+    if not factor:
+        return requests
+    if find_incomplete_files(earlier):
+        raise InputError(
+            f"{ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
+            f" {earlier.parent}; make that run first, or give helm-longctx run --retry-cut {factor}x, which makes both"
+        )
+    names = [request_name(each.request, each.digest) for each in requests]
+    results = dict(_results(earlier))
+    if missing := sum(name not in results for name in names):
+        raise InputError(
+            f"{earlier} has no result for {missing} of {len(requests)} requests of {spec.name}; give both runs the same"
+            " data and the same --max-eval-instances"
+        )
+    again = dict(_results(run)) if not find_incomplete_files(run) else {}
+    window = deployment_window(spec.adapter_spec.model_deployment)
+    retried = []
+    for each, name in zip(requests, names, strict=True):
+        asked = _retry(each, results[name], factor, window)
+        result = again.get(request_name(asked.request, asked.digest)) if asked.state.result is None else None
+        if result and failure_of(result) is None:
+            asked = replace(asked, state=replace(asked.state, result=result))
+        retried.append(asked)
+    return retried
+
+
+def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
+    """Yield the results in a finished run's files, by the names of their requests."""
+    with reading(run / STATES):
+        for state in read_states(run / STATES):
+            sample = find_sample(state["instance"])
+            if sample and sample.full_prompt and state.get("result"):
+                request = parse_object(Request, state["request"])
+                yield request_name(request, sample.full_prompt["sha256"]), parse_object(RequestResult, state["result"])
+
+
+def _retry(each: StoredRequest, result: RequestResult, factor: int, window: int | None) -> StoredRequest:
+    """Return a request with its result, or with a larger budget if the result was cut and there is room."""
+    budget = 0
+    if failure_of(result) is None and output_truncated(result):
+        budget = factor * each.request.max_tokens
+        if window is not None:  # the budget is as large as the window has room for
+            tokens = each.sample.prompt_tokens or estimate_tokens(each.text())
+            budget = min(budget, window - int(COUNTED * tokens) - CHAT_BUFFER)
+    if budget <= each.request.max_tokens:
+        return replace(each, state=replace(each.state, result=result))
+    request = replace(each.request, max_tokens=budget)
+    first = split_answers(result)[0] if each.sample.follow_up and len(result.completions) > 1 else None
+    # Of two requests, only the one whose answer was cut is sent again.
+    first = first if first and not output_truncated(first) else None
+    return replace(each, state=replace(each.state, request=request), request=request, first=first)
