@@ -8,6 +8,7 @@ import runpy
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 
@@ -28,5 +29,20 @@ def describe() -> str:
     return _LINK.sub(link, (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
+class BuildWithPages(build_py):
+    """Copies the pages in `docs` into the package: messages name them (`helm_longctx.environment.page_address`)."""
+
+    def run(self) -> None:
+        """Build the package, with the pages unless it stays in the clone."""
+        super().run()
+        if self.editable_mode:
+            return
+        for page in sorted((ROOT / "docs").rglob("*.md")):
+            copy = Path(self.build_lib, "helm_longctx/pages", page.relative_to(ROOT / "docs"))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            # The pages of benchmarks are in the package, too.
+            copy.write_text(page.read_text(encoding="utf-8").replace("../src/helm_longctx/", "../"), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    setup(long_description=describe())
+    setup(long_description=describe(), cmdclass={"build_py": BuildWithPages})

@@ -18,6 +18,7 @@ from typing import Any
 from helm.common.object_spec import get_class_by_name
 
 import helm_longctx.tasks as benchmark_interface
+from helm_longctx.apps import app
 from helm_longctx.cli.main import EXIT_STATUSES, load_parser
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.helm.run_specs import make_entry_spec
@@ -143,10 +144,10 @@ def _variables() -> Iterator[str]:
 
 
 def _extensions() -> Iterator[str]:
-    yield from (f"entry-point {group}" for group in (registry.GROUP, methods.GROUP, provider.GROUP))
+    yield from (f"entry-point {group}" for group in (app.GROUP, registry.GROUP, methods.GROUP, provider.GROUP))
     for name in benchmark_interface.__all__:
         yield from _members(f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name))
-    for kind in (provider.Provider, provider.HelmClient):
+    for kind in (provider.Provider, provider.HelmClient, app.App, app.Command, app.ReportPage):
         yield from _members(f"{kind.__module__}.{kind.__name__}", kind)
 
 

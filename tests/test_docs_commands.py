@@ -20,8 +20,12 @@ from helm_longctx.tasks.registry import BENCHMARKS
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
-    # The guide's data set exists only in the test of the guide.
-    *(page for page in (ROOT / "docs").glob("*.md") if page.name != "adding-a-dataset.md"),
+    # The data set and the command that these guides add exist only in the tests of the guides.
+    *(
+        page
+        for page in (ROOT / "docs").glob("*.md")
+        if page.name not in ("adding-a-dataset.md", "adding-an-analysis.md")
+    ),
     *(ROOT / "src/helm_longctx/benchmarks").glob("*/README.md"),
 ]
 ENTRIES = {name for benchmark in BENCHMARKS for name in benchmark.entries}

@@ -19,7 +19,7 @@ import yaml
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli.main import load_parser
-from helm_longctx.environment import DOCUMENTATION, page_address
+from helm_longctx.environment import page_address
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -70,7 +70,7 @@ def test_the_workflow_tests_the_supported_pythons() -> None:
 
 def test_one_recipe() -> None:
     """The container and the action install as the README's recipe does, which `make release` tries."""
-    recipe = read("README.md").split("Without a clone")[1].split("\n\nThe second command")[0]
+    recipe = read("README.md").split("## Start")[1].split("\n\nYou need")[0]
     torch, package = PIP.findall(recipe)
     container, action = PIP.findall(read("Containerfile")), PIP.findall(read("action.yml"))
     assert container == [torch, package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"')]
@@ -159,22 +159,41 @@ def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: 
 
 
 def test_one_address() -> None:
-    """The package, its metadata and the site name the same address of the documentation."""
+    """The metadata and the site name the same address of the documentation, and no code names it, which has no owner yet."""
     urls = dict(line.split(" = ") for line in setup()["metadata"]["project_urls"].strip().splitlines())
-    assert urls["Documentation"] == DOCUMENTATION
-    assert f"site_url: {DOCUMENTATION}\n" in read("mkdocs.yml")
+    assert f"site_url: {urls['Documentation']}\n" in read("mkdocs.yml")
+    code = [path for path in (ROOT / "src").rglob("*.py") if "readthedocs" in path.read_text(encoding="utf-8")]
+    assert code == []
 
 
 def test_pages_that_errors_name_exist() -> None:
-    """Each page and anchor whose address an error names is in the documentation."""
+    """Each page and anchor that an error names is in the documentation."""
     source = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
-    named = {name for text in source for name in re.findall(r"""page_address\(["']([\w#-]+)["']\)""", text)}
-    assert {"judges", "judges#keys", "running"} <= named
+    named = {name for text in source for name in re.findall(r"""page_address\(["']([\w/#-]+)["']\)""", text)}
+    assert {"judges", "judges#keys", "running", "reference/data"} <= named
     for name in named:
-        page, _, anchor = name.partition("#")
-        heads = re.findall(r"^#+ (.*)", read(f"docs/{page}.md"), re.MULTILINE)
+        path, _, anchor = page_address(name).partition("#")
+        heads = re.findall(r"^#+ (.*)", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
         assert not anchor or anchor in {re.sub(r"[^\w-]+", "-", head.lower()).strip("-") for head in heads}, name
-    assert page_address("judges#keys") == f"{DOCUMENTATION}judges/#keys"
+
+
+def test_the_wheel_has_the_pages(tmp_path: Path) -> None:
+    """A package that is built has all pages, links between files lead to files of it, and errors name these pages."""
+    built = tmp_path / "built"
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path), "build_py", "-d", str(built)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = built / "helm_longctx/pages"
+    of_clone = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert {path.relative_to(pages) for path in pages.rglob("*.md")} == of_clone
+    links = [
+        (page, link) for page in pages.rglob("*.md") for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())
+    ]
+    assert len(links) > 100
+    assert [f"{page}: {link}" for page, link in links if not (page.parent / link).is_file()] == []
+    code = "from helm_longctx.environment import page_address; print(page_address('judges#keys'))"
+    told = subprocess.run([sys.executable, "-c", code], cwd=built, capture_output=True, text=True, check=True).stdout
+    assert told == f"{pages / 'judges.md'}#keys\n"
 
 
 def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError
 
-DOCUMENTATION = "https://helm-longctx.readthedocs.io/en/stable/"
-"""Address of the documentation. Who installs the package with pip does not have the folder `docs`."""
+PAGES = Path(__file__).with_name("pages")
+"""The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
 
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
 """Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
@@ -54,13 +54,14 @@ _CUDA = "libtorch_cuda.so"
 
 
 def page_address(page: str) -> str:
-    """Return the address of a page of the documentation.
+    """Return where a page of the documentation is on this machine, because the documentation has no site yet.
 
     Args:
         page: its name in the folder `docs` without `.md`, with or without an anchor, such as `judges#keys`.
     """
     name, mark, anchor = page.partition("#")
-    return f"{DOCUMENTATION}{name}/{mark}{anchor}"
+    folder = PAGES if PAGES.is_dir() else Path(__file__).parents[2] / "docs"
+    return f"{folder / name}.md{mark}{anchor}"
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:

@@ -219,12 +219,12 @@ ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat"
 
 
 def kill_submit(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `batch submit` around a step that costs money, and give the command again."""
+    """Kill `batch submit` around a step that costs money, and run the command again."""
     _kill(chaos, rng, folder, ["submit"])
 
 
 def kill_collect(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `batch submit` and then `batch collect`, and give the commands again."""
+    """Kill `batch submit` and then `batch collect`, and run both again."""
     _kill(chaos, rng, folder, ["submit", "collect"])
 
 

@@ -39,12 +39,12 @@ def _suite(folder: Path) -> Path:
 
 
 def kill_export(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `export` at any moment, and give the command again."""
+    """Kill `export` at any moment, and run the command again."""
     _disturb(chaos, rng, folder, "export", rng.choice(EXPORTS))
 
 
 def kill_report(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `report` at any moment, and give the command again."""
+    """Kill `report` at any moment, and run the command again."""
     _disturb(chaos, rng, folder, "report", rng.choice(REPORTS))
 
 

@@ -174,7 +174,7 @@ def test_missing_answers_leave_it_open(command: Command, server: Server) -> None
     assert gate(command, BASE, CANDIDATE) == 3, command.err
     (finding,) = read()["findings"]
     assert (finding["kind"], finding["requests"]) == ("unanswered", 3)
-    assert "requests of only one of both have a scored answer" in command.out
+    assert "requests have a scored answer of only one deployment" in command.out
     calls = len(server.calls)
     server.plan = lambda prompt, before: None
     assert gate(command, BASE, CANDIDATE) == 0, command.err

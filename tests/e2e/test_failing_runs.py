@@ -107,7 +107,7 @@ def test_what_every_request_would_meet(server: Callable[[], Iterator[str]], erro
     assert status == 1, log
     assert 0 < len(trouble(log)) < 10, log
     assert re.search(error, log)
-    assert "give the same command again to continue" in log
+    assert "run the same command again to continue" in log
     assert seconds(log) < 60
     print(f"{server.__name__}: {seconds(log):.1f} s, {len(trouble(log))} lines")
 

@@ -16,6 +16,7 @@ import yaml
 
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS
 from helm_longctx.data.root import DataRoot
+from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.models.baselines import lexical
 from tests.guides.programs import PROGRAMS, run_line
 from tests.guides.steps import Step, read_steps
@@ -25,7 +26,7 @@ from tests.support.official import read_golden
 from tests.support.servers.batches import BatchServer, serve_batches
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md"}
+ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md", "adding-an-analysis.md"}
 """Pages that tests/extending follows."""
 
 NEEDS = ("a key", "a cluster", "a container engine", "a GPU", "the network")
@@ -60,7 +61,9 @@ ADDRESSES = re.compile(r"https?://(gateway\.example|localhost:\d+)")
 
 
 def answer(prompt: str) -> str:
-    """Return a verdict for a judge's prompt, and otherwise the answer of the lexical baseline."""
+    """Return a verdict for a judge's prompt, a word for one that asks for it, else the answer of the lexical baseline."""
+    if prompt == PROMPT:  # of `models add`
+        return "yes"
     if prompt.startswith("Passage:"):  # about a citation
         return "1"
     return VERDICT if re.search('GRADE|Say {"|correctness', prompt) else lexical.answer(prompt)

@@ -74,7 +74,7 @@ def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.
 def test_other_failures_are_not(error: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of every request ends the run at the first one, and other failures after ten in a row."""
     fail(monkeypatch, error)
-    with pytest.raises(InputError, match="there are no answers yet; give the same command again to continue"):
+    with pytest.raises(InputError, match="there are no answers yet; run the same command again to continue"):
         make_run(tmp_path, PLAIN)
     assert asked <= len(PlainClient.asked) <= asked + (asked > 1)
     assert len(PlainClient.asked) == len(set(PlainClient.asked))

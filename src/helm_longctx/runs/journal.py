@@ -55,8 +55,8 @@ class Journal(SealedLines):
     def summary(self) -> str:
         """Say how many answers are kept and how to continue the run."""
         if not self:
-            return "there are no answers yet; give the same command again to continue"
-        return f"{len(self)} answers are kept in {self.path}; give the same command again to continue"
+            return "there are no answers yet; run the same command again to continue"
+        return f"{len(self)} answers are kept in {self.path}; run the same command again to continue"
 
     def name(self, request: Request, prompt_digest: str) -> str:
         """Return the digest of a request and its server.

@@ -370,7 +370,7 @@ class Search:
 
     @property
     def not_effective(self) -> int | None:
-        """The smallest length that is not effective; None if none was found not to be."""
+        """The smallest length that was decided to be not effective; None if there is none."""
         lost = (length for length, test in self.tests.items() if test.decision is Decision.BELOW)
         return min(lost, default=None)
 

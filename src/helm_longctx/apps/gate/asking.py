@@ -257,7 +257,7 @@ def make_arms(folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[st
 def ask_in_both_orders(arms: tuple[Arm, Arm], specs: Iterable[tuple[RunSpec, RunSpec]]) -> list[tuple[str, str]]:
     """Make each run with both arms: the first half with the base first, and the second half with the candidate first.
 
-    Changes in the course of time, and a prefix cache that both arms share, then count for neither of them.
+    Drift over time and a shared prefix cache then affect both arms equally.
 
     Returns:
         The names of the folders of each run of the base and of the candidate.

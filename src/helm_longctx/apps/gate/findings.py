@@ -82,7 +82,7 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
         findings.append(Finding("refused", len(too_long), text))
     if number := sum(_lacks_score(pair) for pair in pairs) - len(too_long):
-        text = "only one of both has a scored answer; the same command sends failed requests again"
+        text = "only one deployment has a scored answer; the same command sends failed requests again"
         findings.append(Finding("unanswered", number, text))
     return findings
 

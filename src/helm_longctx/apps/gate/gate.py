@@ -70,7 +70,7 @@ class Gate:
 
     Args:
         parts: each length, all lengths if there are several, the depths if evidence is at several of them, and the
-            requests with a scored answer if only one of both has some.
+            requests with a scored answer if only one deployment has some.
         tasks: each task, with tests of their own, which decide nothing.
         lengths, orders: how far the answers agree, by length, and by the arm that was asked first.
         findings: what was found in the requests.

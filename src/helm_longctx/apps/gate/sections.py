@@ -60,7 +60,7 @@ def gate_sections(gate: Gate) -> list[Section]:
 
 _ORDER = (
     "Half of the requests went to base first, and half to candidate first. If the second answer differs more or scores"
-    " differently, a shared cache or the course of time has an influence."
+    " differently, a shared cache or the time of the request matters."
 )
 
 _TASKS = "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
@@ -88,7 +88,7 @@ def explain(gate: Gate) -> str:
     sentences = [f"more instances are needed, {counts}"] if counts else []
     if ANSWERS in gate.missing:
         sentences.append(
-            "requests of only one of both have a scored answer; run the same command again, and if they fail again,"
+            "requests have a scored answer of only one deployment; run the same command again, and if they fail again,"
             f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
         )
     return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."

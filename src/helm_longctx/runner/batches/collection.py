@@ -175,7 +175,7 @@ class Batches:
         """
         problems = Problems()
         waiting = {part.id: len(part.requests) for _, part in self._open_parts(problems)}
-        with stoppable(lambda: "what was collected is kept; give the same command again to continue"):
+        with stoppable(lambda: "what was collected is kept; run the same command again to continue"):
             self._collect(problems)
             first = set(problems.errors)
             with tqdm(total=sum(waiting.values()), unit="request", disable=None) as bar:
