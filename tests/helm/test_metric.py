@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -187,6 +188,21 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
     for _ in range(2):
         assert [*ours.per_instance_stats] == helms.per_instance_stats
     assert len(ours.per_instance_stats) == len(helms.per_instance_stats)
+
+
+def test_memory_of_the_statistics_of_answers() -> None:
+    """HELM's objects for the statistics of answers are made when they are read, so a run holds only the values."""
+    number, metric = 500, LongContextMetric("helmet")
+    states = ScenarioState(AdapterSpec(method="longctx"), [state(each, "v1") for each in range(number)])
+    metric.evaluate(states, None, "", 1)  # imports and caches
+    tracemalloc.start()
+    rows = metric.evaluate(states, None, "", 1).per_instance_stats
+    held, _ = tracemalloc.get_traced_memory()
+    made = [*rows]
+    whole, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(made) == len(rows) == number
+    assert held < (whole - held) / 3
 
 
 def test_perturbed_instances_are_evaluated_by_helms_code() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError
-from helm.benchmark.scenarios.scenario import Input, Instance
+from helm.benchmark.scenarios.scenario import Input, Instance, create_scenario
 from helm.common.codec import from_json
 
 from helm_longctx.errors import InputError
@@ -68,6 +70,28 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
         assert replace(lean.request, prompt="") == replace(whole.request, prompt="")
         assert lean.result == whole.result
     assert not (ours / NAME).exists()
+
+
+def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
+    """Short prompts are in the spool, too, and the files have them whole."""
+    number, words = 300, "fog lies on the water. " * 340
+    rows = [{"context": f"{each} {words}", "question": "Where?", "answers": ["here"]} for each in range(number)]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = "model=longctx/lexical,model_deployment=test/plain"
+    spec = spec_of(f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,{model}")
+    runner, scenario = make_runner(tmp_path), create_scenario(spec.scenario_spec)
+    with Spool(tmp_path) as spool:
+        runner.adapt(spec, scenario, spool)  # imports and caches
+        tracemalloc.start()
+        requests = runner.adapt(spec, scenario, spool)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(requests) == number
+        assert held < number * len(words)
+        for asked, row in zip(requests, rows, strict=True):
+            written = asked.written(asked.state)
+            assert row["context"] in written.request.prompt == asked.text() == asked.whole().prompt
+            assert row["context"] in written.instance.input.text
 
 
 def test_an_elided_prompt_shows_its_answer(tmp_path: Path) -> None:

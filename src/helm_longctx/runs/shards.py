@@ -95,7 +95,8 @@ def _take(lock: ExitStack, run_path: Path, path: Path) -> bool:
     """Take the lock of a shard. Return whether it was free."""
     # A process that makes the whole run holds the run's lock, and looks for shards only once.
     with lock_run(run_path, LOCK_WAIT):
-        path.parent.mkdir(exist_ok=True)
+        # A process whose shard failed can have removed the run's folder while this one waited for the lock.
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
         except _BusyError:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from helm_longctx.errors import InputError
 from helm_longctx.locks import lock_run
 from helm_longctx.runs import shards
+from helm_longctx.runs.journal import SHARDS
 from helm_longctx.runs.shards import Shard, lock_shard, wait_for_shards
 
 SHARD = Shard(2, 4)
@@ -82,3 +85,18 @@ def test_a_shard_that_fails_leaves_only_answers(has_answers: bool, tmp_path: Pat
         fail()
     assert run.exists() == has_answers
     assert list((run / "shards").glob("*")) == ([answers] if has_answers else [])
+
+
+def test_a_folder_that_is_removed_while_a_shard_waits(tmp_path: Path) -> None:
+    """A process whose shard failed removes a run's folder that has nothing else; the shard that waits makes it again."""
+    run = tmp_path / "run"
+
+    def take() -> bool:
+        with lock_shard(run, Shard(1, 2)):
+            return (run / SHARDS / "1-of-2.lock").exists()
+
+    with ThreadPoolExecutor(1) as pool:
+        with lock_run(run):
+            waiting = pool.submit(take)
+            time.sleep(0.5)
+        assert waiting.result(20)
