@@ -14,7 +14,7 @@ from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.comparison import Table
 from helm_longctx.results.printing import notes, score_tables
-from helm_longctx.results.reading import Result, read_results
+from helm_longctx.results.reading import Result
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -28,20 +28,15 @@ class EvaluationResult:
 
     Args:
         suite: the suite's folder.
-        runs: the names of the runs.
+        results: the results of each task.
     """
 
     suite: Path
-    runs: tuple[str, ...]
-
-    @cached_property
-    def _results(self) -> list[Result]:
-        found = read_results(self.suite, BENCHMARKS)
-        return [each for each in found if each.run and each.run.path.name in self.runs]
+    results: tuple[Result, ...]
 
     @cached_property
     def _boards(self) -> list[Board]:
-        return make_boards(self._results, BENCHMARKS)
+        return make_boards(self.results, BENCHMARKS)
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -79,10 +74,10 @@ class EvaluationResult:
 
         from helm_longctx.apps.exchange.answer_rows import answers
 
-        return pd.DataFrame([each._asdict() for each in answers(self._results, BENCHMARKS)])
+        return pd.DataFrame([each._asdict() for each in answers(self.results, BENCHMARKS)])
 
-    def compare(self, other: EvaluationResult) -> pd.DataFrame:
-        """Compare the models with those of another result on the questions that both answered.
+    def compare(self, other: EvaluationResult | None = None) -> pd.DataFrame:
+        """Compare the models with each other and with those of another result, on the questions that both answered.
 
         Returns:
             A row for each pair of models and each part: the paired difference with its 95 % interval, in 0 to 1, the
@@ -93,10 +88,11 @@ class EvaluationResult:
         """
         import pandas as pd
 
-        own, others = ({each.model for each in result._results} for result in (self, other))
+        results = [self.results, other.results if other else ()]
+        own, others = ({each.model for each in rows} for rows in results)
         if shared := sorted(own & others):
             raise InputError(f"compare: both results have the model {shared[0]!r}; give one of them a name=")
-        table = Table(make_boards([*self._results, *other._results], BENCHMARKS), sorted(own) + sorted(others))
+        table = Table(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
         rows: list[dict[str, Any]] = []
         for each in table.pairings():
             effect, found = each.comparison.effect, each.comparison

@@ -133,8 +133,10 @@ class LongContextAdapter(Adapter):
             random=spec.random,
         )
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
-        if fitted.cut and sample.context_span and fitted.prompt.endswith(rest := prompt[sample.context_span[1] :]):
-            sent = sent.extend(rest=len(rest))
+        # A context has a question of its own only in the last message. A cut can have removed a part of the question.
+        if sample.context_span and not (messages and place < len(messages) - 1):
+            rest = prompt[sample.context_span[1] :]
+            sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
         if fitted.tokens is None:
             sent = sent.extend(fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)]))
         return RequestState(

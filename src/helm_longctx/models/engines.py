@@ -14,7 +14,8 @@ def answer_with(engine: Any) -> tuple[Callable[[list[Prompt]], list[str]], str, 
     Args:
         engine: a `vllm.LLM` or a `sglang.Engine`.
     """
-    if type(engine).__module__.partition(".")[0] == "vllm":
+    # Both get token ids, because they would add special tokens to a text that has a chat template's.
+    if hasattr(engine, "llm_engine"):
         from vllm import SamplingParams
 
         tokenizer = engine.get_tokenizer()
@@ -23,20 +24,15 @@ def answer_with(engine: Any) -> tuple[Callable[[list[Prompt]], list[str]], str, 
             settings = [
                 SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop)) for each in prompts
             ]
-            texts = [_text(each, tokenizer) for each in prompts]
-            return [each.outputs[0].text for each in engine.generate(texts, settings, use_tqdm=False)]
+            ids = [{"prompt_token_ids": each.encode(tokenizer)} for each in prompts]
+            return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
 
         return ask_vllm, str(engine.llm_engine.model_config.model), tokenizer
     tokenizer = engine.tokenizer_manager.tokenizer
 
     def ask_sglang(prompts: list[Prompt]) -> list[str]:
         settings = [{"temperature": 0, "max_new_tokens": each.max_tokens, "stop": list(each.stop)} for each in prompts]
-        outputs = engine.generate(prompt=[_text(each, tokenizer) for each in prompts], sampling_params=settings)
+        outputs = engine.generate(input_ids=[each.encode(tokenizer) for each in prompts], sampling_params=settings)
         return [each["text"] for each in outputs]
 
     return ask_sglang, str(engine.server_args.model_path), tokenizer
-
-
-def _text(prompt: Prompt, tokenizer: Any) -> str:
-    """Return the text of a completion, or of a chat in the model's template."""
-    return prompt.render(tokenizer) if prompt.is_chat and tokenizer.chat_template else prompt.text

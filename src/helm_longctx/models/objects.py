@@ -9,11 +9,10 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from functools import cached_property
-from queue import Empty, Queue
 from typing import Any
 
 from helm.clients.client import Client
@@ -24,7 +23,7 @@ from helm_longctx.failures import Failure, label_error
 from helm_longctx.redaction.abbreviation import describe_error
 
 OBJECTS: dict[str, Any] = {}
-"""The function or the `TransformersModel` of each deployment of this process."""
+"""The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
 
 _GATHER_SECONDS = 0.05
 """Seconds for which a batch that is not full waits for further prompts."""
@@ -110,13 +109,24 @@ class Prompt:
         return self.rest
 
     def render(self, tokenizer: Any) -> str:
-        """Return the text that a chat model reads: the messages in the chat template of a transformers tokenizer."""
-        text: str = tokenizer.apply_chat_template(list(self.messages), tokenize=False, add_generation_prompt=True)
-        return text
+        """Return the text that a model reads: in its chat template if the prompt is a chat and it has a template.
 
+        Args:
+            tokenizer: a tokenizer of transformers.
+        """
+        if not self._is_rendered(tokenizer):
+            return self.text
+        return str(tokenizer.apply_chat_template(list(self.messages), tokenize=False, add_generation_prompt=True))
 
-Answer = Callable[[Prompt], str]
-"""A function that answers a prompt. Several threads may call it if the run asks several at once."""
+    def encode(self, tokenizer: Any) -> list[int]:
+        """Return the token ids of what a model reads. A chat template has the special tokens already."""
+        ids: list[int] = tokenizer(
+            self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer)
+        )["input_ids"]
+        return ids
+
+    def _is_rendered(self, tokenizer: Any) -> bool:
+        return len(self.messages) > 1 or (self.is_chat and bool(tokenizer.chat_template))
 
 
 def _make_prompt(request: Request) -> Prompt:
@@ -126,75 +136,76 @@ def _make_prompt(request: Request) -> Prompt:
     return Prompt(turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat)
 
 
-def make_answer(function: Callable[..., Any], batch_size: int | None = None) -> Answer:
-    """Return the function that answers one prompt, of a function of any form.
+class Function:
+    """A function of the user. Several threads may call it if the run asks several questions at once.
 
     Args:
-        function: takes a prompt and returns a text, or takes a list of prompts and returns a list of texts. It can be
-            a coroutine function.
+        function: takes a prompt and returns a text, or takes a list of prompts and returns a list of texts. What it
+            returns can be awaitable.
         batch_size: the most prompts of a list; None for a function of a single prompt.
     """
-    is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  # an object can have a coroutine as its method
-    )
-    call = _EventLoop(function) if is_coroutine else function
-    return _Batches(call, batch_size) if batch_size else call
 
+    def __init__(self, function: Callable[[Any], Any], batch_size: int | None = None):
+        self._function, self._size = function, batch_size
+        self._waiting: list[tuple[Prompt, Future[Any]]] = []
+        self._turn = threading.Lock()
+        # Clients of servers live in one event loop. It has a thread, so that it works inside of a running loop.
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run_loop, daemon=True).start()
 
-class _EventLoop:
-    """Calls a coroutine function in an event loop of its own thread, so that it works inside of a running loop."""
-
-    def __init__(self, function: Callable[[Any], Awaitable[Any]]):
-        self._function, self._loop = function, asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-
-    def __call__(self, argument: Any) -> Any:
-        async def call() -> Any:
-            return await self._function(argument)
-
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-
-class _Batches:
-    """Gathers the prompts of several threads into lists."""
-
-    def __init__(self, function: Callable[[list[Prompt]], Any], size: int):
-        self._function, self._size = function, size
-        self._waiting: Queue[tuple[Prompt, Future[str]]] = Queue()
-        threading.Thread(target=self._answer_batches, daemon=True).start()
-
-    def __call__(self, prompt: Prompt) -> str:
-        answer: Future[str] = Future()
-        self._waiting.put((prompt, answer))
+    def __call__(self, prompt: Prompt) -> Any:
+        """Return what the function returns for a prompt."""
+        if self._size is None:
+            return self._call(prompt)
+        answer: Future[Any] = Future()
+        self._waiting.append((prompt, answer))
+        # The thread whose turn it is answers the prompts of the threads that wait.
+        with self._turn:
+            while not answer.done():
+                self._answer_batch(self._size)
         return answer.result()
 
-    def _answer_batches(self) -> None:
-        while True:
-            batch = [self._waiting.get()]
-            end = time.monotonic() + _GATHER_SECONDS
-            while len(batch) < self._size:
-                try:
-                    batch.append(self._waiting.get(timeout=max(0.0, end - time.monotonic())))
-                except Empty:
-                    break
-            try:
-                texts = self._function([prompt for prompt, _ in batch])
-                if not isinstance(texts, Sequence) or isinstance(texts, str) or len(texts) != len(batch):
-                    raise InputError(
-                        f"the function returned {_describe(texts)} for {len(batch)} prompts; it must return a list of"
-                        f" {len(batch)} texts"
-                    )
-            except BaseException as error:  # the thread of each prompt raises it
-                for _, answer in batch:
-                    answer.set_exception(error)
-                continue
+    def close(self) -> None:
+        """End the thread of the event loop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run_loop(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
+
+    def _call(self, argument: Any) -> Any:
+        returned = self._function(argument)
+        if not inspect.isawaitable(returned):
+            return returned
+
+        async def wait() -> Any:
+            return await returned
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
+
+    def _answer_batch(self, size: int) -> None:
+        end = time.monotonic() + _GATHER_SECONDS
+        while len(self._waiting) < size and time.monotonic() < end:
+            time.sleep(_GATHER_SECONDS / 10)
+        batch, self._waiting[:size] = self._waiting[:size], []
+        try:
+            texts = self._call([prompt for prompt, _ in batch])
+            if not isinstance(texts, list | tuple) or len(texts) != len(batch):
+                raise InputError(
+                    f"the function returned {_describe(texts)} for a list of {len(batch)} prompts; it must return a list"
+                    " with a text for each"
+                )
+        except BaseException as error:  # the thread of each prompt raises it
+            for _, answer in batch:
+                answer.set_exception(error)
+        else:
             for (_, answer), text in zip(batch, texts, strict=True):
                 answer.set_result(text)
 
 
 def _describe(value: object) -> str:
-    size = f" of {len(value)}" if isinstance(value, list | tuple) else ""
-    return "None" if value is None else f"{type(value).__name__}{size}"
+    size = f" of length {len(value)}" if isinstance(value, list | tuple) else ""
+    return "None" if value is None else f"a {type(value).__name__}{size}"
 
 
 class FunctionClient(Client):
@@ -205,13 +216,12 @@ class FunctionClient(Client):
 
     Attributes:
         sends_messages, takes_facts: tell the adapter and the runner what requests can have.
-        caches_prompts: makes questions about one context come one after another.
     """
 
-    sends_messages = takes_facts = caches_prompts = True
+    sends_messages = takes_facts = True
 
     def __init__(self, deployment: str):
-        self._answer: Answer = find_object(deployment)
+        self._answer: Function = find_object(deployment)
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
@@ -252,8 +262,8 @@ def find_object(deployment: str) -> Any:
     """Return the object of a deployment.
 
     Raises:
-        InputError: the deployment was made by another process.
+        InputError: no call of `evaluate` has given it.
     """
     if deployment not in OBJECTS:
-        raise InputError(f"{shorten(deployment)} was an object of another process; give it to helm_longctx.evaluate")
+        raise InputError(f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate")
     return OBJECTS[deployment]

@@ -201,10 +201,7 @@ class Asking:
 def find_facts(asked: StoredRequest) -> PromptFacts:
     """Return what is known of the prompt of a request."""
     sample, instance = asked.sample, asked.state.instance
-    rest = sample.rest
-    if rest is None and sample.context_span and not asked.state.prompt_truncated:
-        rest = asked.characters - sample.context_span[1]
-    return PromptFacts(str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, rest)
+    return PromptFacts(str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest)
 
 
 def _failure_result(error: str) -> RequestResult:

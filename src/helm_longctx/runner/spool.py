@@ -113,6 +113,10 @@ class StoredRequest:
         """Return the whole prompt or conversation as one text."""
         return self.spool.get(self.digest)
 
+    def context_digest(self) -> str:
+        """Return the SHA-256 of the prompt without what follows its context; of the whole prompt if it has none."""
+        return digest(self.text()[: self.characters - self.sample.rest]) if self.sample.rest else self.digest
+
     def whole(self) -> Request:
         """Return the request with its whole prompt or conversation."""
         return with_text(self.request, self.text())

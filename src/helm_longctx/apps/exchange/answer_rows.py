@@ -36,6 +36,8 @@ class Answer(NamedTuple):
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
         group: the name of what the instance shares with others of its task; see `Example.group`.
+        seconds: how long the model took; None if it is not known.
+        finish_reason: why the model ended its answer; empty if it is not known.
     """
 
     run: str
@@ -57,6 +59,8 @@ class Answer(NamedTuple):
     record: str = ""
     entry: str = ""
     group: str = ""
+    seconds: float | None = None
+    finish_reason: str = ""
 
 
 def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[Answer]:
@@ -118,6 +122,8 @@ def _answer(run: Run, about: Result, state: State, answered: Mapping[Trial, Inst
         answer_record(state),
         entry,
         (sample.group if sample else None) or "",
+        result.get("request_time"),
+        (completions[0].get("finish_reason") or {}).get("reason") or "",
     )
 
 

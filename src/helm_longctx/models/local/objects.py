@@ -67,8 +67,6 @@ class TransformersClient(LongContextHuggingFaceClient):
         deployment: the name of its deployment.
     """
 
-    caches_prompts = True
-
     def __init__(self, deployment: str):
         super(LongContextHuggingFaceClient, self).__init__(cache_config=BlackHoleCacheConfig())
         loaded: TransformersModel = find_object(deployment)
