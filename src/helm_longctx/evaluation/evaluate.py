@@ -51,8 +51,8 @@ def evaluate(
             of vLLM or SGLang; or a list of these, which are compared in one suite.
         tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
         lengths: lengths of the tasks, such as `8k`; None for the tasks' own.
-        name: the model's name in tables, or a list with a name for each model. By default, the name of the function, the
-            folder or hub name of the model, or the name on the server.
+        name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
+            the last part of the model's folder or hub name.
         tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
         context: the model's window in tokens, to which prompts are cut. By default, that of a transformers model.
         num_samples: number of questions of each task; None for the official sample.
@@ -75,11 +75,14 @@ def evaluate(
             or a run could not be made. Answers that arrived are kept.
     """
     models = list(model) if isinstance(model, list) else [model]
-    own_names = [name] if isinstance(name, str) else list(name or [None] * len(models))
+    own_names: list[str | None] = [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
     if not models or len(own_names) != len(models):
         raise bad_argument("evaluate", "name" if models else "model", name if models else model, "one for each model")
+    for key, number in (("batch_size", batch_size), ("parallelism", parallelism)):
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise bad_argument("evaluate", key, number, "a whole number from 1")
     # HELM is imported here, so that `import helm_longctx` stays fast.
-    from helm_longctx.cli.logs import set_log_levels
+    from helm_longctx.cli.logs import set_log_levels, show_log
     from helm_longctx.evaluation.models import describe_given
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.results.reading import read_results
@@ -105,7 +108,7 @@ def evaluate(
         "judge": {"judges": [judge] if isinstance(judge, str) else judge and list(judge)},
         "limits": {"max_cost": max_cost, "prices": None if prices is None else str(prices)},
     }
-    with set_log_levels(quiet, verbose) as prints:
+    with show_log(), set_log_levels(quiet, verbose) as prints:
         folder, runs = _make_runs(_options(values), given, resume, prints)
     results = read_results(folder, BENCHMARKS)
     return EvaluationResult(folder, tuple(each for each in results if each.run and each.run.path.name in runs))
@@ -135,11 +138,12 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
     from helm.benchmark.runner import RunnerError
 
     from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.plan import make_plan, make_runner, use_settings
+    from helm_longctx.cli.config.plan import make_plan, use_settings
     from helm_longctx.cli.shared import fill_registries
     from helm_longctx.evaluation.models import register
     from helm_longctx.evaluation.runner import ObjectRunner
     from helm_longctx.results.suite import suite_path
+    from helm_longctx.runner.runner import runner_arguments
 
     config = load_config(None, options)
     objects = {each.name: each for each in given if each.answer is not None}
@@ -149,7 +153,11 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
             for each in objects.values():
                 registered.enter_context(register(each, Path(folder)))
             specs = list(make_plan(config).specs)
-            runner = make_runner(config, ObjectRunner)
+            runner = ObjectRunner(
+                **runner_arguments(
+                    config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
+                )
+            )
         runner.identities, runner.resumes = {name: each.identity for name, each in objects.items()}, resume
         try:
             runner.run_all(specs)

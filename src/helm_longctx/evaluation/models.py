@@ -15,7 +15,7 @@ from typing import Any
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
 
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model
 from helm_longctx.models.endpoints.tokenizer import load_tokenizer
@@ -96,17 +96,18 @@ def describe_given(
     elif callable(model):
         given = _describe_function(model, name, tokenizer, batch_size)
     else:
-        raise InputError(
-            f"evaluate: model={shorten(str(model))} is a {type(model).__name__}; give the name of a deployment, an address,"
-            " a function, a transformers model with its tokenizer, a pipeline, an engine, or a list of these"
+        allowed = (
+            "the name of a deployment, an address, a function, a transformers model with its tokenizer, a pipeline, an"
+            " engine, or a list of these"
         )
+        raise bad_argument("evaluate", "model", model, allowed)
     return given if window is None else replace(given, window=window)
 
 
 def _describe_server(model: str, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
     if not model.startswith(("http://", "https://")):
         if name is not None:
-            raise InputError(f"evaluate: name={name!r} is for objects and addresses; a deployment has its own: {model!r}")
+            raise bad_argument("evaluate", "name", name, f"no name for the deployment {model!r}, which has its own")
         return GivenModel(model, model)
     name = name if name and "/" in name else f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}

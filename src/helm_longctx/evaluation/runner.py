@@ -29,6 +29,7 @@ class ObjectRunner(LongContextRunner):
 
     identities: Mapping[str, Mapping[str, Any]] = {}
     resumes = False
+    logs_scores = False
 
     def _skips(self, run_spec: RunSpec, run_path: Path) -> bool:
         identity = self.identities.get(run_spec.adapter_spec.model_deployment)
@@ -46,6 +47,7 @@ class ObjectRunner(LongContextRunner):
                 path.unlink(missing_ok=True)
         journal = super()._open_journal(run_spec, run_path)
         if identity is not None:
+            journal.advice = "call evaluate again with resume=True"
             (run_path / IDENTITY).write_bytes(_serialize(identity))
             if self.resumes:
                 hlog(f"{run_spec.name} goes on with {len(journal)} answers of an earlier call")

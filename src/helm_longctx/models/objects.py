@@ -120,9 +120,9 @@ class Prompt:
 
     def encode(self, tokenizer: Any) -> list[int]:
         """Return the token ids of what a model reads. A chat template has the special tokens already."""
-        ids: list[int] = tokenizer(
-            self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer)
-        )["input_ids"]
+        ids: list[int] = tokenizer(self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer))[
+            "input_ids"
+        ]
         return ids
 
     def _is_rendered(self, tokenizer: Any) -> bool:
@@ -192,8 +192,8 @@ class Function:
             texts = self._call([prompt for prompt, _ in batch])
             if not isinstance(texts, list | tuple) or len(texts) != len(batch):
                 raise InputError(
-                    f"the function returned {_describe(texts)} for a list of {len(batch)} prompts; it must return a list"
-                    " with a text for each"
+                    f"the function returned {_describe(texts)} for a list of {len(batch)} prompts; it must return a"
+                    " list with a text for each"
                 )
         except BaseException as error:  # the thread of each prompt raises it
             for _, answer in batch:
@@ -205,7 +205,7 @@ class Function:
 
 def _describe(value: object) -> str:
     size = f" of length {len(value)}" if isinstance(value, list | tuple) else ""
-    return "None" if value is None else f"a {type(value).__name__}{size}"
+    return "None" if value is None else f"a value of type {type(value).__name__}{size}"
 
 
 class FunctionClient(Client):
@@ -241,7 +241,7 @@ class FunctionClient(Client):
             raise
         except Exception as error:  # of the user's code
             # A failing question must not be asked again and again, as a server's temporary failure is.
-            failure = label_error(Failure.BAD_REQUEST, describe_error(error))
+            failure = label_error(Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}")
             flags = ErrorFlags(is_retriable=False, is_fatal=False)
             return RequestResult(False, [], [], cached=False, error=failure, error_flags=flags)
         if not isinstance(text, str):

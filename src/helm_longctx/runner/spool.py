@@ -115,7 +115,11 @@ class StoredRequest:
 
     def context_digest(self) -> str:
         """Return the SHA-256 of the prompt without what follows its context; of the whole prompt if it has none."""
-        return digest(self.text()[: self.characters - self.sample.rest]) if self.sample.rest else self.digest
+        if self.sample.rest is None:
+            return self.digest
+        request = self.whole()
+        text = request.messages[-1]["content"] if request.messages else request.prompt
+        return digest(text[: len(text) - self.sample.rest])
 
     def whole(self) -> Request:
         """Return the request with its whole prompt or conversation."""

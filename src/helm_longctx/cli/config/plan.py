@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.general import get_credentials
@@ -33,8 +32,6 @@ from helm_longctx.runner.stand_ins import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import find_incomplete_files
 from helm_longctx.tasks.stop_rules import parse_rule
-
-AnyRunner = TypeVar("AnyRunner", bound=LongContextRunner)
 
 
 @dataclass(frozen=True)
@@ -114,12 +111,12 @@ def make_plan(config: RunConfig) -> Plan:
     return Plan(config, entries, specs, missing if config.dry_run else ())
 
 
-def make_runner(config: RunConfig, kind: type[AnyRunner] = LongContextRunner) -> AnyRunner:
+def make_runner(config: RunConfig) -> LongContextRunner:
     """Return the runner for a configuration. The runner skips complete runs."""
     arguments = runner_arguments(
         config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
     )
-    runner = kind(**arguments)
+    runner = LongContextRunner(**arguments)
     runner.logs_scores = False  # `helm-longctx run` prints them as a table
     return runner
 
