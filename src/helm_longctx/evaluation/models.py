@@ -14,6 +14,7 @@ from typing import Any
 
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_metadata_registry import get_all_models
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.endpoints.files import add_entries
@@ -166,8 +167,9 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     Raises:
         InputError: HELM has a deployment of this name, or the tokenizer cannot be loaded.
     """
-    if (other := REGISTERED.get(given.name)) and other.client_spec.class_name not in (_FUNCTION, _TRANSFORMERS):
-        raise InputError(f"evaluate: name={given.name!r} is the name of a deployment; give another name")
+    other = REGISTERED.get(given.name)
+    if other.client_spec.class_name not in (_FUNCTION, _TRANSFORMERS) if other else given.name in get_all_models():
+        raise bad_argument("evaluate", "name", given.name, "a name that no model of HELM has")
     source, can_chat = given.tokenizer, getattr(given.tokenizer, "chat_template", True) is not None
     if source is not None and not isinstance(source, str | PathLike):
         source = folder / _NOT_IN_NAMES.sub("_", given.name)

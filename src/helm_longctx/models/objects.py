@@ -131,7 +131,7 @@ class Prompt:
 
 def _make_prompt(request: Request) -> Prompt:
     facts = getattr(request, "facts", None) or PromptFacts("", "")
-    turns = [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
+    turns = request.messages or [{"role": "user", "content": request.prompt}]
     stop, is_chat = tuple(request.stop_sequences), request.messages is not None
     return Prompt(turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat)
 

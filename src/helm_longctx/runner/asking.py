@@ -144,7 +144,11 @@ class Asking:
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first
-        return join_answers(first, self._ask(self._follow_up_name(second), lambda: second))
+
+        def make_second() -> Request:
+            return with_facts(second, replace(find_facts(asked), rest=None)) if self.sender.takes_facts else second
+
+        return join_answers(first, self._ask(self._follow_up_name(second), make_second))
 
     def _ask(self, name: str, make_request: Callable[[], Request]) -> RequestResult:
         """Return the answer that the journal has, or else send the request."""
