@@ -44,12 +44,15 @@ def test_tables(both: EvaluationResult) -> None:
     ]
     row = scores.loc["python/look_up", "json_kv"]
     assert (row.benchmark, row.length, row.score, row.n, row.mark) == ("helmet", 8192, 1.0, 12, "†")
-    assert row.low < 1 and "12 of the benchmark's 100 examples" in row.reason
+    assert row.low < 1
+    assert "12 of the benchmark's 100 examples" in row.reason
     assert scores.loc["python/nothing", "json_kv"].score == 0
     answers = both.answers
     assert list(answers.model) == ["python/look_up"] * 12 + ["python/nothing"] * 12
     assert set(answers.answer[12:]) == {"I do not know."}
-    assert (answers.seconds > 0).all() and answers.depth.notna().all() and (answers.length == "8k").all()
+    assert (answers.seconds > 0).all()
+    assert answers.depth.notna().all()
+    assert (answers.length == "8k").all()
     assert {"instance", "question", "references", "score", "tokens", "failure", "finish_reason"} <= set(answers)
 
 
@@ -60,7 +63,8 @@ def test_the_table_of_run(both: EvaluationResult, command: Command) -> None:
     rows = [line for line in repr(both).splitlines() if line.startswith("│")]
     assert [row.split()[1] for row in rows] == ["look_up", "nothing"]
     assert set(rows) <= set(command.out.splitlines())
-    assert "look_up" in both._repr_html_() and "100.0" in both._repr_html_()
+    assert "look_up" in both._repr_html_()
+    assert "100.0" in both._repr_html_()
 
 
 def test_other_commands_show_the_suite(both: EvaluationResult, command: Command) -> None:
@@ -72,14 +76,16 @@ def test_other_commands_show_the_suite(both: EvaluationResult, command: Command)
     assert command("compare", "python/look_up", "python/nothing", *options) == 0, command.err
     assert re.search(r"python/look_up.*python/nothing|python/nothing.*python/look_up", command.out, re.DOTALL)
     page = both.report()
-    assert page.is_file() and "python/look_up" in page.read_text(encoding="utf-8")
+    assert page.is_file()
+    assert "python/look_up" in page.read_text(encoding="utf-8")
 
 
 def test_comparison(both: EvaluationResult, tmp_path: Path) -> None:
     """Models of one result, and of two results, are compared on the same questions."""
     row = both.compare().set_index("part").loc["json_kv"]
     assert (row.one, row.other, row.difference, row.n) == ("python/look_up", "python/nothing", 1, 12)
-    assert row.low > 0 and row.better == "python/look_up"
+    assert row.low > 0
+    assert row.better == "python/look_up"
     one, other = (call(each, num_samples=12, output_path=tmp_path / each.__name__) for each in (look_up, nothing))
     assert one.compare(other).equals(both.compare())
     with pytest.raises(lc.InputError, match=r"both results have the model 'python/look_up'; give one of them a name="):
@@ -99,8 +105,10 @@ def test_what_a_function_gets() -> None:
     assert prompt.context + prompt.question == prompt.text == prompt.messages[-1]["content"]
     assert len(prompt.context) > 1000 > len(prompt.question) > 0
     assert (prompt.id, prompt.task, prompt.length, prompt.max_tokens) == ("json_kv-0", "json_kv", 8192, 100)
-    assert prompt.depth is not None and 0 <= prompt.depth <= 1
-    assert len(prompts) == 4 and not prompt.is_chat
+    assert prompt.depth is not None
+    assert 0 <= prompt.depth <= 1
+    assert len(prompts) == 4
+    assert not prompt.is_chat
 
 
 def test_names_and_lists() -> None:
@@ -133,7 +141,8 @@ def test_async_functions_in_a_running_loop() -> None:
 
     result = asyncio.run(run())
     assert list(result.answers.answer) == list(result.answers.instance)
-    assert len(loops) == 1 and most[0] == 4
+    assert len(loops) == 1
+    assert most[0] == 4
     assert set(call(lambda prompt: slow(prompt), num_samples=2).answers.answer) == {"json_kv-0", "json_kv-1"}
 
 
@@ -147,7 +156,9 @@ def test_batches() -> None:
 
     result = call(answer, batch_size=3, num_samples=8)
     assert list(result.answers.answer) == list(result.answers.instance)
-    assert sizes[0] == 1 and sum(sizes) == 8 and max(sizes) == 3
+    assert sizes[0] == 1
+    assert sum(sizes) == 8
+    assert max(sizes) == 3
 
     async def answer_later(prompts: list[lc.Prompt]) -> list[str]:
         return answer(prompts)
@@ -168,7 +179,8 @@ def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixt
     answers = call(fail, quiet=False).answers.set_index("instance")
     assert sorted(asked) == [f"json_kv-{number}" for number in range(4)]
     failed = answers.loc["json_kv-2"]
-    assert failed.error == "bad_request: KeyError: 'no such layer'" and failed.failure == "request_failed"
+    assert failed.error == "bad_request: KeyError: 'no such layer'"
+    assert failed.failure == "request_failed"
     assert (answers.score.drop("json_kv-2") == 1).all()
     assert "failed: 1 bad_request" in caplog.text
 
@@ -178,7 +190,11 @@ def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixt
     [
         (None, None, "the function returned None; it must return a text"),
         ({"text": "x"}, None, "the function returned a value of type dict; it must return a text"),
-        (["x"] * 5, 2, "returned a value of type list of length 5 for a list of 1 prompts; it must return a list with a"),
+        (
+            ["x"] * 5,
+            2,
+            "returned a value of type list of length 5 for a list of 1 prompts; it must return a list with a",
+        ),
         ("x", 2, "the function returned a value of type str for a list of 1 prompts"),
         ([7], 2, "the function returned a value of type int; it must return a text"),
     ],
@@ -206,7 +222,8 @@ def test_threads_and_models_are_released() -> None:
     before = threading.active_count()
     for _ in range(3):
         call(nothing, num_samples=1)
-    assert OBJECTS == {} and threading.active_count() <= before
+    assert OBJECTS == {}
+    assert threading.active_count() <= before
 
 
 def test_generated_tasks_need_a_tokenizer() -> None:

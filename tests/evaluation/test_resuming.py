@@ -41,9 +41,11 @@ def test_a_second_call_asks_again() -> None:
     assert set(call(answer).answers.answer) == {"call 0"}
     asked.append("")
     result = call(answer)
-    assert set(result.answers.answer) == {"call 1"} and len(asked) == 9
+    assert set(result.answers.answer) == {"call 1"}
+    assert len(asked) == 9
     # A complete run is kept by `resume`.
-    assert set(call(answer, resume=True).answers.answer) == {"call 1"} and len(asked) == 9
+    assert set(call(answer, resume=True).answers.answer) == {"call 1"}
+    assert len(asked) == 9
 
 
 def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,7 +73,9 @@ def test_an_interrupted_call_says_how_to_continue() -> None:
     def answer(prompt: lc.Prompt) -> str | None:
         return None if broken and prompt.id == "json_kv-2" else "x"
 
-    with pytest.raises(lc.InputError, match=rf"2 answers are kept in .*{NAME}; call evaluate again with resume=True to"):
+    with pytest.raises(
+        lc.InputError, match=rf"2 answers are kept in .*{NAME}; call evaluate again with resume=True to"
+    ):
         call(answer)
     broken = False
     assert set(call(answer, resume=True).answers.answer) == {"x"}
@@ -82,9 +86,12 @@ def test_the_identity_is_kept() -> None:
     result = call(look_up, name="mine")
     (path,) = result.suite.glob(f"*/{IDENTITY}")
     identity = orjson.loads(path.read_bytes())
-    assert identity["class"] == "builtins.function" and identity["qualname"] == "look_up"
+    assert identity["class"] == "builtins.function"
+    assert identity["qualname"] == "look_up"
     assert {"helm-longctx", "transformers"} <= set(identity["packages"])
-    with pytest.raises(lc.InputError, match=r"resume=True: the earlier call had another model \(qualname: look_up, now"):
+    with pytest.raises(
+        lc.InputError, match=r"resume=True: the earlier call had another model \(qualname: look_up, now"
+    ):
         call(lambda prompt: "", name="mine", resume=True)
 
 

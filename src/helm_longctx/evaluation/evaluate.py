@@ -89,7 +89,7 @@ def evaluate(
     from helm_longctx.tasks.lengths import parse_length
     from helm_longctx.tasks.registry import BENCHMARKS
 
-    window = None if context is None else parse_length(context, "evaluate")
+    window = None if context is None else parse_length(context, "evaluate: context")
     given = [
         describe_given(each, own, tokenizer, window, batch_size) for each, own in zip(models, own_names, strict=True)
     ]

@@ -20,7 +20,7 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model
 from helm_longctx.models.endpoints.tokenizer import load_tokenizer
-from helm_longctx.models.engines import answer_with
+from helm_longctx.models.engines import Engine
 from helm_longctx.models.objects import OBJECTS, Function
 
 ORGANIZATION = "python"
@@ -91,9 +91,9 @@ def describe_given(
     if hasattr(model, "generate") and hasattr(model, "config"):
         given = _describe_transformers(model, name, tokenizer)
     elif any(base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__):
-        answer, path, found = answer_with(model)
-        given = _describe_function(answer, name or Path(path).name, tokenizer or found, _BATCH)
-        given = replace(given, identity=_identify(model, {"path": path}))
+        engine = Engine.find(model)
+        given = _describe_function(engine.answer, name or Path(engine.path).name, tokenizer or engine.tokenizer, _BATCH)
+        given = replace(given, identity=_identify(model, {"path": engine.path}), window=engine.window)
     elif callable(model):
         given = _describe_function(model, name, tokenizer, batch_size)
     else:
@@ -124,9 +124,13 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any) -> Give
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(tokenizer)
-    loaded = TransformersModel(model, tokenizer)
+    if cache := getattr(model.generation_config, "cache_implementation", None):
+        allowed = (
+            "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
+        )
+        raise bad_argument("evaluate", "cache_implementation", cache, allowed)
+    loaded = TransformersModel(model, tokenizer, model.training)
     facts = {key: getattr(loaded, key) for key in ("path", "commit", "dtype", "attn_implementation")}
-    facts["cache_implementation"] = getattr(model.generation_config, "cache_implementation", None)
     facts["adapters"] = {each: str(config) for each, config in getattr(model, "peft_config", {}).items()}
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(name, name, 1, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window)
@@ -196,6 +200,4 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
         yield
     finally:
         # The process need not keep the weights of a model that the user drops.
-        answer = OBJECTS.pop(given.name)
-        if isinstance(answer, Function):
-            answer.close()
+        OBJECTS.pop(given.name).close()

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm_longctx.models.objects import Prompt
 
 
-def answer_with(engine: Any) -> tuple[Callable[[list[Prompt]], list[str]], str, Any]:
-    """Return a function that answers lists of prompts with an engine, the engine's model, and its tokenizer.
+class Engine(NamedTuple):
+    """What is needed of an engine.
 
     Args:
-        engine: a `vllm.LLM` or a `sglang.Engine`.
+        answer: answers a list of prompts greedily.
+        path: the hub name or folder of its model.
+        tokenizer: its tokenizer, of transformers.
+        window: its window in tokens.
     """
-    # Both get token ids, because they would add special tokens to a text that has a chat template's.
-    if hasattr(engine, "llm_engine"):
-        from vllm import SamplingParams
 
-        tokenizer = engine.get_tokenizer()
+    answer: Callable[[list[Prompt]], list[str]]
+    path: str
+    tokenizer: Any
+    window: int
 
-        def ask_vllm(prompts: list[Prompt]) -> list[str]:
-            settings = [
-                SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop)) for each in prompts
-            ]
-            ids = [{"prompt_token_ids": each.encode(tokenizer)} for each in prompts]
-            return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
+    @staticmethod
+    def find(engine: Any) -> Engine:
+        """Return the parts of a `vllm.LLM` or a `sglang.Engine`."""
+        # Both get token ids, because they would add special tokens to a text that has those of a chat template.
+        return _find_vllm(engine) if hasattr(engine, "llm_engine") else _find_sglang(engine)
 
-        return ask_vllm, str(engine.llm_engine.model_config.model), tokenizer
-    tokenizer = engine.tokenizer_manager.tokenizer
 
-    def ask_sglang(prompts: list[Prompt]) -> list[str]:
+def _find_vllm(engine: Any) -> Engine:
+    from vllm import SamplingParams
+
+    tokenizer, config = engine.get_tokenizer(), engine.llm_engine.model_config
+
+    def answer(prompts: list[Prompt]) -> list[str]:
+        settings = [SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop)) for each in prompts]
+        ids = [{"prompt_token_ids": each.encode(tokenizer)} for each in prompts]
+        return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
+
+    return Engine(answer, str(config.model), tokenizer, config.max_model_len)
+
+
+def _find_sglang(engine: Any) -> Engine:
+    manager = engine.tokenizer_manager
+
+    def answer(prompts: list[Prompt]) -> list[str]:
         settings = [{"temperature": 0, "max_new_tokens": each.max_tokens, "stop": list(each.stop)} for each in prompts]
-        outputs = engine.generate(input_ids=[each.encode(tokenizer) for each in prompts], sampling_params=settings)
-        return [each["text"] for each in outputs]
+        ids = [each.encode(manager.tokenizer) for each in prompts]
+        return [each["text"] for each in engine.generate(input_ids=ids, sampling_params=settings)]
 
-    return ask_sglang, str(engine.server_args.model_path), tokenizer
+    return Engine(answer, str(manager.server_args.model_path), manager.tokenizer, manager.context_len)

@@ -21,10 +21,12 @@ class TransformersModel:
     Args:
         model: a causal language model.
         tokenizer: a fast tokenizer of transformers.
+        trains: whether the model is in its mode for training.
     """
 
     model: Any
     tokenizer: Any
+    trains: bool = False
 
     @property
     def path(self) -> str:
@@ -53,11 +55,16 @@ class TransformersModel:
 
     @cached_property
     def _local(self) -> LocalModel:
-        return LocalModel(self.model.eval())
+        # A user can have patched the attention.
+        return LocalModel(self.model.eval(), keeps_attention=True)
 
     def load(self) -> LocalModel:
         """Return the model as local deployments use it."""
         return self._local
+
+    def close(self) -> None:
+        """Let the model train again if it did."""
+        self.model.train(self.trains)
 
 
 class TransformersClient(LongContextHuggingFaceClient):
