@@ -17,6 +17,7 @@ import helm_longctx as lc  # noqa: E402
 from helm_longctx.evaluation.runner import IDENTITY  # noqa: E402
 from helm_longctx.models.baselines import lexical  # noqa: E402
 from tests.evaluation.calls import call  # noqa: E402
+from tests.evaluation.engines import Engine  # noqa: E402
 from tests.models.small_models import WINDOW, save_model, write_deployment  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
 from tests.support.servers.models import Model  # noqa: E402
@@ -144,30 +145,6 @@ def test_a_server_and_a_deployment_beside_a_function() -> None:
     assert list(scores[[("my/tiny", "json_kv"), ("python/mine", "json_kv")]]) == [1, 0]
 
 
-class Engine:
-    """An object with vLLM's interface (`vllm.LLM`), which runs a model of transformers."""
-
-    def __init__(self, model: Any, tokenizer: Any):
-        self._model, self._tokenizer = model, tokenizer
-        self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(model="org/engine", max_model_len=4096))
-
-    def get_tokenizer(self) -> Any:
-        """Return the tokenizer."""
-        return self._tokenizer
-
-    def generate(self, prompts: list[dict[str, list[int]]], settings: list[Any], use_tqdm: bool) -> list[Any]:
-        """Return an output for each prompt."""
-        assert len(prompts) == len(settings)
-        assert not use_tqdm
-        return [self._answer(*each) for each in zip(prompts, settings, strict=True)]
-
-    def _answer(self, prompt: dict[str, list[int]], setting: Any) -> Any:
-        ids = torch.tensor([prompt["prompt_token_ids"]])
-        written = self._model.generate(ids, max_new_tokens=setting.max_tokens, do_sample=False, pad_token_id=1)
-        text = self._tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
-        return SimpleNamespace(outputs=[SimpleNamespace(text=text)])
-
-
 @pytest.fixture
 def make_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], Engine]:
     """Return a class of engines that is in a module `vllm`."""
@@ -179,5 +156,5 @@ def make_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], Engine]
 def test_an_engine_gets_lists_of_tokens(loaded: tuple[Any, Any], make_engine: Callable[[Any, Any], Engine]) -> None:
     """An engine gets token ids in lists, and its answers equal those of the model that it runs."""
     engine = call(make_engine(*loaded))
-    assert set(engine.answers.model) == {"python/engine"}
+    assert set(engine.answers.model) == {"python/tiny"}
     assert engine.answers.answer.equals(call(loaded, output_path="other").answers.answer)
