@@ -242,7 +242,7 @@ def test_generated_tasks_need_a_tokenizer() -> None:
         ({"tasks": "helmet_recal"}, "evaluate: tasks[0]: 'helmet_recal' is not a run entry"),
         ({"num_samples": 0}, "num_samples=0 is invalid"),
         ({"batch_size": 0}, "evaluate: batch_size=0 is invalid; give a whole number from 1"),
-        ({"parallelism": 0}, "evaluate: parallelism=0 is invalid; give a whole number from 1"),
+        ({"parallelism": 0}, "evaluate: parallelism=0 is invalid; give a number from 1"),
         ({"model": 3}, "evaluate: model=3 is invalid; give the name of a deployment, an address, a function"),
         ({"model": []}, "evaluate: model=[] is invalid"),
         ({"model": "nobody/nothing"}, "evaluate: models[0]: 'nobody/nothing' is not a model"),

@@ -45,12 +45,12 @@ def evaluate(
     function or a model object never come from the request cache, because its code may have changed.
 
     Args:
-        model: the name of a deployment; the address of a server; a function, plain or async, that takes a prompt
-            (`helm_longctx.Prompt`) and returns a text, or with `batch_size` takes a list of prompts and returns a list
-            of texts; a transformers model, with `tokenizer`, or a pair of both; a text-generation pipeline; an engine
-            of vLLM or SGLang; or a list of these, which are compared in one suite.
+        model: a function, plain or async, of a prompt (`helm_longctx.Prompt`) that returns a text, or with `batch_size`
+            of a list of prompts that returns a list of texts; a transformers model, with `tokenizer`, or a pair of
+            both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the address of a server; or a list
+            of these, which are compared in one suite.
         tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
-        lengths: lengths of the tasks, such as `8k`; None for the tasks' own.
+        lengths: lengths of the tasks, such as `8k`; None for tasks without lengths.
         name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
             the last part of the model's folder or hub name.
         tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
@@ -74,59 +74,70 @@ def evaluate(
         InputError: an argument is wrong, a task or a model is unknown, a function returned something else than a text,
             or a run could not be made. Answers that arrived are kept.
     """
-    models = list(model) if isinstance(model, list) else [model]
-    own_names: list[str | None] = [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
-    if not models or len(own_names) != len(models):
-        raise bad_argument("evaluate", "name" if models else "model", name if models else model, "one for each model")
-    for key, number in (("batch_size", batch_size), ("parallelism", parallelism)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise bad_argument("evaluate", key, number, "a whole number from 1")
-    # HELM is imported here, so that `import helm_longctx` stays fast.
+    given_arguments = dict(locals())
+    # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
     from helm_longctx.cli.logs import set_log_levels, show_log
-    from helm_longctx.evaluation.models import describe_given
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.results.reading import read_results
-    from helm_longctx.tasks.lengths import parse_length
     from helm_longctx.tasks.registry import BENCHMARKS
 
-    window = None if context is None else parse_length(context, "evaluate: context")
-    given = [
-        describe_given(each, own, tokenizer, window, batch_size) for each, own in zip(models, own_names, strict=True)
-    ]
-    names = [each.name for each in given]
-    if twice := [each for each in names if names.count(each) > 1]:
-        raise InputError(f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model")
-    values: dict[str, Any] = {
-        "models": [each.entry for each in given],
-        "tasks": [tasks] if isinstance(tasks, str) else list(tasks),
-        "lengths": [lengths] if isinstance(lengths, str | int) else lengths and list(lengths),
-        "suite": suite,
-        "arguments": {**(arguments or {}), **({} if num_samples is None else {"num_samples": num_samples})},
-        "parallelism": parallelism or max(each.parallelism for each in given),
-        "output_path": str(output_path),
-        "local_path": str(local_path),
-        "judge": {"judges": [judge] if isinstance(judge, str) else judge and list(judge)},
-        "limits": {"max_cost": max_cost, "prices": None if prices is None else str(prices)},
-    }
+    given = _describe_models(model, name, tokenizer, context, batch_size)
+    options = _read_options(given_arguments, given)
     with show_log(), set_log_levels(quiet, verbose) as prints:
-        folder, runs = _make_runs(_options(values), given, resume, prints)
+        folder, runs = _make_runs(options, given, resume, prints)
     results = read_results(folder, BENCHMARKS)
     return EvaluationResult(folder, tuple(each for each in results if each.run and each.run.path.name in runs))
 
 
-def _options(values: Mapping[str, Any]) -> Options:
-    """Return the arguments as options of `helm-longctx run`, without those that are not given."""
+def _describe_models(
+    model: Any, name: str | Sequence[str] | None, tokenizer: Any, context: str | int | None, batch_size: int | None
+) -> list[GivenModel]:
+    """Return what each model is. The arguments are those of `evaluate`."""
+    from helm_longctx.evaluation.models import describe_given
+    from helm_longctx.tasks.lengths import parse_length
+
+    models = model if isinstance(model, list) else [model]
+    names: list[str | None] = [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
+    if not models or len(names) != len(models):
+        raise bad_argument("evaluate", "name" if models else "model", name if models else model, "one for each model")
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        raise bad_argument("evaluate", "batch_size", batch_size, "a whole number from 1")
+    window = None if context is None else parse_length(context, "evaluate: context")
+    given = [describe_given(*each, tokenizer, window, batch_size) for each in zip(models, names, strict=True)]
+    taken = [each.name for each in given]
+    if twice := [each for each in taken if taken.count(each) > 1]:
+        raise InputError(f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model")
+    return given
+
+
+def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> Options:
+    """Return the arguments of `evaluate` as options of `helm-longctx run`, without those that are not given."""
     from helm_longctx.cli.config.load import Options
+
+    def as_list(value: Any) -> Any:
+        return [value] if isinstance(value, str | int) else value and list(value)
+
+    parallelism, samples = arguments["parallelism"], arguments["num_samples"]
+    values: dict[str, Any] = {
+        "models": [each.entry for each in given],
+        "tasks": as_list(arguments["tasks"]),
+        "lengths": as_list(arguments["lengths"]),
+        "arguments": {**(arguments["arguments"] or {}), **({} if samples is None else {"num_samples": samples})},
+        "parallelism": max(each.parallelism for each in given) if parallelism is None else parallelism,
+        "judge": {"judges": as_list(arguments["judge"])},
+        "limits": {"max_cost": arguments["max_cost"], "prices": arguments["prices"] and str(arguments["prices"])},
+        **{key: str(arguments[key]) for key in ("suite", "output_path", "local_path")},
+    }
 
     def without_none(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: kept for key, each in value.items() if (kept := without_none(each)) not in (None, {})}
         return value
 
-    given = without_none(values)
-    names: dict[tuple[str | int, ...], str] = {(key,): f"evaluate: {key}" for key in given}
-    names |= {("limits", key): f"evaluate: {key}" for key in given.get("limits", {})}
-    return Options(given, names)
+    values = without_none(values)
+    names: dict[tuple[str | int, ...], str] = {(key,): f"evaluate: {key}" for key in values}
+    names |= {("limits", key): f"evaluate: {key}" for key in values.get("limits", {})}
+    return Options(values, names)
 
 
 def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prints: TextIO) -> tuple[Path, list[str]]:
