@@ -8,7 +8,7 @@ PORT ?= 8000
 TORCH ?= torch==2.13.0
 
 .PHONY: demo serve test test-long coverage test-matrix test-newest test-sdks release release-version \
-	publish-release publish-docs lint-workflows container chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
+	publish-release publish-docs lint-workflows container chaos fuzz mutants lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
@@ -132,6 +132,11 @@ bars: $(VENV)/installed-dev browser
 SEED ?= 20260
 fuzz: $(VENV)/installed-dev
 	$(BIN)/python -m tests.fuzz --seed $(SEED)
+
+# Changes one place at a time in the modules that decide and score, and prints the changes that no test notices. MUTANTS= is the size of the
+# random sample (all without it), SEED= draws another one. Results are kept in build/, so an interrupted run can be continued.
+mutants: $(VENV)/installed-dev
+	$(BIN)/python -m tests.mutants $(if $(MUTANTS),--mutants $(MUTANTS)) --seed $(SEED)
 
 # Installs Chromium, in which the tests open the leaderboard.
 browser:

@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.tasks.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent

@@ -33,7 +33,7 @@ from typing import Any
 import yaml
 from cost import peak_mb
 
-from helm_longctx.benchmarks.ruler import BENCHMARK
+from helm_longctx.benchmarks.ruler.tasks import RULER as BENCHMARK
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.task import Settings

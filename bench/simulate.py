@@ -29,7 +29,7 @@ from cost import measure_command, peak_mb
 from tests.runner.making import make_runner, spec_of
 from tests.support.programs import BIN
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.root import ENVIRONMENT
 
 ROW = {"context": "The town lies at the river. " * 10, "answers": ["river"], "length": 60, "language": "en"}

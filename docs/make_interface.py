@@ -19,8 +19,8 @@ from helm.common.object_spec import get_class_by_name
 
 import helm_longctx
 import helm_longctx.tasks as benchmark_interface
-from helm_longctx.cli.config.schema import RunConfig
 from helm_longctx.cli.main import EXIT_STATUSES, load_parser
+from helm_longctx.config.schema import RunConfig
 from helm_longctx.evaluation.runner import IDENTITY
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.apis import provider

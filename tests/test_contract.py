@@ -28,13 +28,12 @@ from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
-from helm_longctx.cli.confs import conf_files
+from helm_longctx.config.confs import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
-from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
-from helm_longctx.tasks.entry import OUTPUT_LIMITS, Entry, parse_entry
+from helm_longctx.tasks.entry import ARGUMENTS, OUTPUT_LIMITS, Entry, parse_entry
 from helm_longctx.tasks.groups import CLOSED_BOOK
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.metric_names import CONDITIONS
@@ -222,9 +221,7 @@ import sys, helm.benchmark.run
 before = set(sys.modules)
 import helm_longctx.plugin, helm_longctx.runner
 from helm.benchmark.metrics.metric import create_metric
-from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.helm.run_specs import make_entry_spec
-from helm_longctx.tasks.entry import parse_entry
 list(map(create_metric, make_entry_spec(parse_entry(BENCHMARKS, "lv_eval:length=16k")).metric_specs))
 print(set(sys.modules) - before)
 """
@@ -255,12 +252,39 @@ ROOMS: dict[str, set[str]] = {
     "models": {"data", "redaction", "tasks"},
     "runs": {"redaction", "tasks"},
     "helm": {"data", "models", "redaction", "tasks"},
-    "judging": {"helm", "models", "redaction", "tasks"},
+    "judging": {"data", "helm", "models", "redaction", "tasks"},
     "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
     "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
     "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
     "plugin": {"helm", "models", "tasks"},
-    "cli": {"data", "helm", "judging", "models", "plugin", "redaction", "results", "runner", "runs", "tasks"},
+    "config": {
+        "data",
+        "documents",
+        "helm",
+        "judging",
+        "models",
+        "plugin",
+        "redaction",
+        "results",
+        "runner",
+        "runs",
+        "tasks",
+    },
+    "apps": {
+        "config",
+        "data",
+        "documents",
+        "helm",
+        "judging",
+        "models",
+        "redaction",
+        "results",
+        "runner",
+        "runs",
+        "tasks",
+    },
+    "evaluation": {"apps", "config", "documents", "models", "results", "runner", "runs", "tasks"},
+    "cli": {"apps", "config", "data", "documents", "helm", "models", "redaction", "results", "runner", "runs", "tasks"},
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it, from the lowest to the highest."""
 
@@ -298,6 +322,16 @@ def test_a_benchmark_imports_no_other() -> None:
         name = path.relative_to(SOURCE).parts[1]
         others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")]
         assert [each for each in others if each.split(".")[2] != name] == [], path
+
+
+def test_nothing_imports_an_analysis() -> None:
+    """Only commands import analyses, and no analysis imports another, so that each is a folder that can go or come."""
+    for path in SOURCE.rglob("*.py"):
+        room, *rest = path.relative_to(SOURCE).parts
+        own = f"{PACKAGE}.apps.{rest[0]}" if room == "apps" and rest[1:] else f"{PACKAGE}.apps.app"
+        others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.apps.")]
+        allowed = (own, f"{PACKAGE}.apps.app")
+        assert room == "cli" or [each for each in others if not each.startswith(allowed)] == [], path
 
 
 def test_the_page_on_architecture_is_true() -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.cli.models import list_deployments
-from helm_longctx.cli.shared import READY
+from helm_longctx.config.shared import READY
 from helm_longctx.data.hub import HubDataset, HubFile
 from helm_longctx.data.release import ReleaseFile
-from helm_longctx.tasks.arguments import ARGUMENTS
+from helm_longctx.tasks.entry import ARGUMENTS
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.methods.registry import load_methods
 from helm_longctx.tasks.metric_names import headline_text

@@ -16,13 +16,13 @@ import helm_longctx.plugin  # noqa: F401  # registers deployments
 from helm_longctx import environment as extras
 from helm_longctx.apps.judge_checks.agreement_command import judge_agreement
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
-from helm_longctx.cli.shared import check_picture
+from helm_longctx.config.shared import check_picture
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.judging.answer_judge import explain
 from helm_longctx.judging.judge import Judge, JudgeRequest
-from helm_longctx.judging.keys.client import UnavailableClient
-from helm_longctx.judging.keys.renewal import FixedKey, RenewingClient
+from helm_longctx.judging.keys.client import RenewingClient, UnavailableClient
+from helm_longctx.judging.keys.find import FixedKey
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 

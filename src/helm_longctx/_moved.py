@@ -15,7 +15,7 @@ MOVED = {
     "apis.anthropic_client": "models.apis.providers.anthropic",
     "apis.openai_client": "models.apis.providers.openai",
     "batching": "runner.batches",
-    "config": "cli.config",
+    "cli.config": "config",
     "endpoints": "models.endpoints",
     "formats": "apps.exchange",
     "helm.answer_judge": "judging.answer_judge",

@@ -128,40 +128,27 @@ _TEXT_PATTERNS = [
 ]
 """Patterns of error texts. The first one that matches decides."""
 
-_KIND_BY_CODE = {
-    "context_length_exceeded": Failure.TOO_LONG,
-    "string_above_max_length": Failure.TOO_LONG,
-    "request_too_large": Failure.TOO_LONG,
-    "content_filter": Failure.REFUSED,
-    "content_policy_violation": Failure.REFUSED,
-    "model_not_found": Failure.UNKNOWN_MODEL,
-    "DeploymentNotFound": Failure.UNKNOWN_MODEL,
-    "insufficient_quota": Failure.QUOTA,
-    "billing_hard_limit_reached": Failure.QUOTA,
-    "billing_not_active": Failure.QUOTA,
-    "billing_error": Failure.QUOTA,
-    "invalid_api_key": Failure.BAD_KEY,
-    "authentication_error": Failure.BAD_KEY,
-    "permission_error": Failure.BAD_KEY,
-    "overloaded_error": Failure.TEMPORARY,
-    "timeout_error": Failure.TEMPORARY,
-    "unsupported_parameter": Failure.BAD_REQUEST,
-    "unsupported_value": Failure.BAD_REQUEST,
+_CODES = {
+    Failure.TOO_LONG: "context_length_exceeded string_above_max_length request_too_large",
+    Failure.REFUSED: "content_filter content_policy_violation",
+    Failure.UNKNOWN_MODEL: "model_not_found DeploymentNotFound",
+    Failure.QUOTA: "insufficient_quota billing_hard_limit_reached billing_not_active billing_error",
+    Failure.BAD_KEY: "invalid_api_key authentication_error permission_error",
+    Failure.TEMPORARY: "overloaded_error timeout_error",
+    Failure.BAD_REQUEST: "unsupported_parameter unsupported_value",
 }
 """Unambiguous codes of OpenAI and Azure, and types of Anthropic. They decide before texts, which can quote a prompt."""
 
+_KIND_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+
 _KIND_BY_STATUS = {
-    401: Failure.BAD_KEY,
+    **dict.fromkeys((401, 403), Failure.BAD_KEY),
     402: Failure.QUOTA,
-    403: Failure.BAD_KEY,
-    404: Failure.UNREACHABLE,  # the text does not mention a model, so the address is wrong
-    405: Failure.UNREACHABLE,
-    408: Failure.TEMPORARY,
-    # OpenAI's servers use 409 for locks, and the package openai sends the request again.
-    409: Failure.TEMPORARY,
     413: Failure.TOO_LONG,
-    425: Failure.TEMPORARY,
-    429: Failure.TEMPORARY,
+    # If the text of a 404 does not mention a model, the address is wrong.
+    **dict.fromkeys((404, 405), Failure.UNREACHABLE),
+    # OpenAI's servers use 409 for locks, and the package openai sends the request again.
+    **dict.fromkeys((408, 409, 425, 429), Failure.TEMPORARY),
 }
 """Kinds by HTTP status, for texts that match no pattern. Other statuses below 500 are bad requests."""
 

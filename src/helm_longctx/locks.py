@@ -68,33 +68,22 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
     holder = folder / HOLDER
 
     def busy() -> InputError:
-        return InputError(f"{folder} is in use by {_read_holder(holder)}; wait until that process ends, or end it")
+        name = ""
+        with suppress(OSError, UnicodeError):  # the holder may not have written its name yet
+            name = holder.read_text(encoding="utf-8")
+        return InputError(f"{folder} is in use by {name or 'another process'}; wait until that process ends, or end it")
 
     with hold_lock(folder / LOCK, "another process can make the same run", timeout, busy):
         with suppress(OSError):  # on a full or read-only disk the lock works without the holder's name
-            holder.write_text(_this_process(), encoding="utf-8")
+            name = f"process {os.getpid()} on host {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
+            holder.write_text(name, encoding="utf-8")
         try:
             yield
         # The name is removed while the lock is still held. Afterwards the file could have the next holder's name.
         finally:
             with suppress(OSError):
                 holder.unlink()
-                _remove_unused(folder)
-
-
-def _remove_unused(folder: Path) -> None:
-    """Remove a run's folder that has nothing but the lock, because HELM's summarizer warns of it."""
-    if [path.name for path in folder.iterdir()] == [LOCK]:
-        (folder / LOCK).unlink()
-        folder.rmdir()
-
-
-def _this_process() -> str:
-    return f"process {os.getpid()} on host {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
-
-
-def _read_holder(holder: Path) -> str:
-    """Read the name that the holder of the lock wrote; it may not have written it yet."""
-    with suppress(OSError, UnicodeError):
-        return holder.read_text(encoding="utf-8") or "another process"
-    return "another process"
+                # HELM's summarizer warns of a run's folder that has nothing but the lock.
+                if [path.name for path in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
+                    folder.rmdir()

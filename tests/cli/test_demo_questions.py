@@ -106,7 +106,9 @@ def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
         right = 0
         for example in task.load(task, settings, DataRoot(tmp_path, mirror=True)):
             prompt = task.prompt(example)
-            found = lexical.answer_last_turn(prompt.messages) if example.messages else lexical.answer(prompt.user_turn)
+            found = (
+                lexical.answer_conversation(prompt.messages) if example.messages else lexical.answer(prompt.user_turn)
+            )
             right += example.references[0] in found.split()
         assert right > COUNT / 2, kind
 

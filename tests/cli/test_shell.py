@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from rich.table import Table
+from rich.table import Table as Grid
 
 from helm_longctx.cli.main import EXIT_STATUSES
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.terminal import print_table
 from tests.support.commands import Command
 from tests.support.programs import BIN, run
 
@@ -66,7 +68,8 @@ def test_typos_get_a_suggestion(command: Command, typo: list[str], meant: str) -
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Tables have colours only on a terminal, and have none if NO_COLOR is set (no-color.org)."""
-    table = Table("red", header_style="red")
+    monkeypatch.setattr("helm_longctx.documents.terminal.Grid", partial(Grid, header_style="red"))
+    table = text_table("", ["red"], [])
     printed = {}
     for variable in ("NO_COLOR", *FORCED):
         monkeypatch.delenv(variable, raising=False)
@@ -74,9 +77,9 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
         with monkeypatch.context() as patch:
             for variable, value in {**FORCED, **environment}.items():
                 patch.setenv(variable, value)
-            print_grid(table)
+            print_table(table)
             printed[name] = capsys.readouterr().out
-    print_grid(table)
+    print_table(table)
     assert "\x1b[" not in capsys.readouterr().out
     assert "31m" in printed["terminal"]
     assert "31m" not in printed["NO_COLOR"]
@@ -99,10 +102,8 @@ def test_help_without_color(tmp_path: Path) -> None:
 
 def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters in a table's title, headings and cells are printed as escapes, and colours of rich are not."""
-    table = Table(title="a\x1b[31mtitle")
-    table.add_column("m/\x1b]0;owned\x07")
-    table.add_row("right\u202eto left\nnext line")
-    print_grid(table)
+    table = text_table("a\x1b[31mtitle", ["m/\x1b]0;owned\x07"], [["right\u202eto left\nnext line"]])
+    print_table(table)
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "\x07" not in printed

@@ -13,26 +13,6 @@ from tests.support.programs import BIN, run
 
 KEY = "nvapi-0123456789abcdef"
 
-NOTES = [
-    {
-        "Row Number": number,
-        "Patient Note": f"A patient of {number + 40} years has a pulse of {number + 60} beats.",
-        "Question": "What is the patient's pulse in beats?",
-        "Ground Truth Answer": str(number + 60),
-        "Category": "physical",
-        "Lower Limit": str(number + 59),
-        "Upper Limit": str(number + 61),
-    }
-    for number in range(1, 9)
-]
-
-
-def write_notes(folder: Path) -> None:
-    """Write data for `medcalc_bench` where HELM finds it before the hub: the data set's name, as a folder."""
-    path = folder / "ncbi/MedCalc-Bench/test.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in NOTES), encoding="utf-8")
-
 
 def evaluate(
     folder: Path, task: str, target: dict[str, Any], extra: dict[str, Any] | None = None, **variables: str

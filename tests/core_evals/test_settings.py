@@ -16,7 +16,7 @@ import helm_longctx.plugin  # noqa: F401  # registers models
 from core_evals.helm_longctx.__main__ import main, write_run
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import make_configuration, name_model
-from helm_longctx.cli.config.load import load_config
+from helm_longctx.config.load import load_config
 from helm_longctx.errors import InputError
 from tests.core_evals.asking import ask
 

@@ -11,12 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.cli.config.load import load_config
-from helm_longctx.cli.shared import register_local_path
+from helm_longctx.config.load import load_config
+from helm_longctx.config.shared import register_local_path
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
+from helm_longctx.models.apis.availability import read_names
 from helm_longctx.models.apis.prices import read_prices
-from helm_longctx.models.endpoints.availability import read_names
 from helm_longctx.models.endpoints.files import find_entries
 from tests.support.programs import run
 

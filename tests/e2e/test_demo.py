@@ -50,7 +50,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     lines = printed.out.splitlines()
     assert len(lines) + len(printed.err.splitlines()) <= 40
     assert any("longctx/lexical" in line for line in lines)
-    assert re.search(r"│ longctx/lexical │ 100\.0† \(\d+\.\d–100\.0\) │", printed.out)
+    assert re.search(r"│ longctx/lexical │ +100\.0 † \(\d+\.\d–100\.0\) │", printed.out)
     assert re.search(r"│ Graphs │ 100\.0 † +│ \d+\.\d–100\.0 +│", printed.out)
     assert re.search(r"│ Talk   │ 100\.0 +│ \d+\.\d–100\.0 +│", printed.out)
     assert "not a published benchmark" in printed.out

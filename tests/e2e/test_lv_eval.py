@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
-from helm_longctx.results.leaderboard.layout import MOST_PUBLISHED
+from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED
 from helm_longctx.tasks.metric_names import MEASURED
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.e2e.commands import helm_run

@@ -130,7 +130,7 @@ def test_marks_on_the_page_of_a_run(page: str, browser: webdriver.Chrome) -> Non
 def test_marks_in_files(suite: Path) -> None:
     """`summarize` prints the marks, and `export` writes them."""
     summary = " ".join((suite / "summary.txt").read_text().split())
-    assert re.search(r"60\.0† \([\d.]+–[\d.]+\)", summary)
+    assert re.search(r"60\.0 † \([\d.]+–[\d.]+\)", summary)
     few = "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)"
     assert f"† Not comparable: HELMET, longctx/null: Recall 8k: {few}" in summary
     assert "Recall 32k: no score (ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)" in summary

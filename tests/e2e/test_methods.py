@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
+from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
 from tests.support.programs import run
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model

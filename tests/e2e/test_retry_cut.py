@@ -90,7 +90,7 @@ def test_only_cut_answers_are_asked_for_again(folder: Path) -> None:
         assert command(folder, server) == printed
         assert not budgets(server)
     share = f"{100 * (SAMPLES - sum(long)) / SAMPLES:.1f}"
-    assert all(re.search(rf"│ {re.escape(text)}\W", printed) for text in (share, "100.0†"))
+    assert all(re.search(rf"│ +{re.escape(text)}\W", printed) for text in (share, "100.0 †"))
     assert "cut answers asked for again with 4x the output budget" in printed
 
 

@@ -141,7 +141,6 @@ def test_the_key_of_another_provider_is_never_sent(followed: Followed) -> None:
     code = """
 import sys
 from helm.common.cache import BlackHoleCacheConfig
-from helm_longctx.models.apis import AcmeClient
 from helm_longctx.errors import InputError
 try:
     library = AcmeClient(BlackHoleCacheConfig()).client

@@ -21,12 +21,12 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.helm.adapter import LongContextAdapter, method_for
-from helm_longctx.helm.patches import apply_adapter_patch
+from helm_longctx.helm.adapter import LongContextAdapter
+from helm_longctx.helm.patches import make_our_adapter
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.entry import method_for, parse_entry
 from helm_longctx.tasks.prompt import FittedPrompt
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import Sample
@@ -380,7 +380,7 @@ def test_a_window_without_room_is_refused(words: str) -> None:
 
 def test_helm_has_the_hook_that_we_need() -> None:
     """HELM's adapter factory is as expected: our adapters come from us, HELM's from HELM, and registering twice is once."""
-    apply_adapter_patch()
+    make_our_adapter.apply()
     raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
     for method, kind in (
         ("longctx", LongContextAdapter),
@@ -398,7 +398,7 @@ def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -
     """The registration raises an error if HELM has changed its adapter factory."""
     monkeypatch.delattr(AdapterFactory, "get_adapter")
     with pytest.raises(RuntimeError, match="not supported"):
-        apply_adapter_patch()
+        make_our_adapter.apply()
 
 
 def test_a_conversation_without_a_context_is_sent_whole() -> None:

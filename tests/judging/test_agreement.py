@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.judge_checks import agreement as module
 from helm_longctx.apps.judge_checks.agreement import agreement, agreement_of_all, pairwise
-from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import cohen_kappa, krippendorff_alpha
 
 NAN = math.nan
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section E: four observers, twelve units.

@@ -19,7 +19,7 @@ from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind
 from helm_longctx.apps.judge_checks.plotting import plot
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.data.root import DataRoot
-from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check_items import Check, observe
 from helm_longctx.judging.judge import find_judges

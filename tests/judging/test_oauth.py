@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from helm_longctx.environment import MAX_REPLY
-from helm_longctx.models.apis import oauth, tokens
-from helm_longctx.models.apis.oauth import ClientCredentials, TokenError, request_token
-from helm_longctx.models.apis.tokens import TokenSource, token_source
+from helm_longctx.models.apis import oauth
+from helm_longctx.models.apis.oauth import ClientCredentials, TokenError, TokenSource, request_token, token_source
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
@@ -47,9 +46,9 @@ def test_a_token_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.M
         source = TokenSource(client(server))
         first = source.current()
         issued = server.tokens[first] - 100
-        monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic))
+        monkeypatch.setattr(oauth, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic))
         assert source.current() == first
-        monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic))
+        monkeypatch.setattr(oauth, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic))
         assert source.current() != first
     monkeypatch.undo()
     with serve_tokens(life=None) as server:
@@ -126,7 +125,7 @@ def test_a_strange_answer_is_an_error(behaviour: dict[str, object], told: str) -
 def test_a_server_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that cannot be reached is not a refusal, and after a pause it is asked again."""
     monkeypatch.setattr(oauth, "ATTEMPTS", 1)
-    monkeypatch.setattr(tokens, "PAUSE", 0)
+    monkeypatch.setattr(oauth, "PAUSE", 0)
     with serve_tokens() as server:
         pass
     source = TokenSource(client(server))

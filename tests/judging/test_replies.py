@@ -106,3 +106,19 @@ def test_a_parser_that_fails() -> None:
     reply = judge.ask(JudgeRequest("p", parse, 16, 0.0, 1.0, None))
     assert reply.verdict == {"score": 0.0}
     assert reply.text == "reply longctx/lexical#0.1"
+
+
+def test_a_jury_of_two() -> None:
+    """Two judges have a mean, a score each and a spread; a lone verdict of them has no spread, and a lone judge none of these."""
+
+    def score(reply: str) -> dict[str, float]:
+        return {"judge_score": float(reply)} if reply else {}
+
+    def scores(**replies: str) -> dict[str, float]:
+        return judge_scores({"jury": {"replies": replies}}, "judge_score", score)
+
+    both = {"judge_score": 0.75, "judge_score_strict": 0.75, "judge_spread": 0.5}
+    assert scores(a="1", b="0.5") == {**both, "judge_score:a": 1.0, "judge_score:b": 0.5}
+    assert scores(a="1", b="") == {"judge_score": 1.0, "judge_score_strict": 1.0, "judge_score:a": 1.0}
+    assert scores(a="1") == {"judge_score": 1.0, "judge_score_strict": 1.0}
+    assert scores(a="", b="") == {"judge_score_strict": 0.0}

@@ -14,11 +14,10 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.helmet.categories.icl import ICL
-from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.models.baselines import lexical
-from helm_longctx.models.baselines.forms import recognise
+from helm_longctx.models.baselines.lexical import recognise
 from helm_longctx.models.registration import register
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -16,9 +16,8 @@ from helm.common.request import Request
 from helm_longctx.models import registration
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.registration import WORDS, register
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Baseline, Task
 from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 
 BASELINES = {
@@ -56,9 +55,9 @@ def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> Non
     fields = {name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names}
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
     prompt, constant = task.template.render(fields), baseline.constant
-    assert NullClient().answer(prompt.user_turn) == constant
-    assert NullClient().answer(prompt.text("completion")) == constant
-    assert NullClient().answer("Who are you?") == ""
+    assert NullClient().answer(Request(prompt=prompt.user_turn)) == constant
+    assert NullClient().answer(Request(prompt=prompt.text("completion"))) == constant
+    assert NullClient().answer(Request(prompt="Who are you?")) == ""
 
 
 @pytest.mark.parametrize("name", ["longctx/lexical", "longctx/null"])

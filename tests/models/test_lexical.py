@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.models.baselines import lexical
-from helm_longctx.models.baselines.units import words
-from helm_longctx.tasks.baseline import AnswerKind
+from helm_longctx.models.baselines.lexical import words
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import Example, Task
+from helm_longctx.tasks.task import AnswerKind, Example, Task
 from helm_longctx.tasks.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]

@@ -325,7 +325,6 @@ def test_formats_of_providers_are_loaded_late() -> None:
     """The package imports no client, and the first text is redacted with the providers' formats even without their packages."""
     code = """
 import sys
-from helm_longctx.redaction.text import redact
 late = "helm_longctx.models.apis.client" not in sys.modules
 print(late, redact("sk-ant-api03-0123456789 sk-proj-0123456789 sk-or-0123456789"))
 print({"anthropic", "httpx", "httpx2", "openai"} & set(sys.modules))

@@ -9,10 +9,11 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards
-from helm_longctx.results.comparison import Item, Table
+from helm_longctx.results.comparison import Item, Table, task_weights
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import compare_pairs
 from helm_longctx.tasks.registry import BENCHMARKS
+from tests.support.boards import make_entry_boards
 from tests.support.results import result
 
 
@@ -103,3 +104,19 @@ def test_lengths_and_depths_are_in_order() -> None:
     parts = [(each.by, each.part) for each in compare(results, ["a/one", "a/two"]).pairings()]
     assert [part for by, part in parts if by == "length"] == ["8k", "16k"]
     assert [part for by, part in parts if by == "depth"] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
+
+
+def test_weights_within_a_category() -> None:
+    """Categories have equal weights, tasks equal ones in their category, and tasks that a model lacks leave theirs to the others."""
+    entries = ("helmet_recall:length=8k", "helmet_rag:length=8k", "helmet_ruler:length=8k")
+    (board,) = make_entry_boards(*entries)
+    recall, rag = (
+        [task.name for task in board.benchmark.entries[f"helmet_{name}"].tasks] for name in ("recall", "rag")
+    )
+    assert task_weights(board, [*recall, *rag], 8192) == pytest.approx(dict.fromkeys([*recall, *rag], 1 / 8))
+    two = task_weights(board, [*recall, *rag[:2]], 8192)
+    assert two == pytest.approx({**dict.fromkeys(recall, 1 / 8), **dict.fromkeys(rag[:2], 1 / 4)})
+    assert task_weights(board, [*recall, *rag], 8192, "helmet_rag") == pytest.approx(dict.fromkeys(rag, 1 / 4))
+    alone = ["ruler_vt", "ruler_cwe"]
+    assert task_weights(board, [*recall, *alone], 8192) == pytest.approx(dict.fromkeys(recall, 1 / 4))
+    assert task_weights(board, alone, 8192) == pytest.approx(dict.fromkeys(alone, 1 / 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helm_longctx.results.lengths import by_depth, splits
+from helm_longctx.apps.lengths.curves import by_depth, splits
 from helm_longctx.results.reading import Result, published_results
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.tasks.registry import find_benchmark

@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from helm_longctx.apps.comparison.sections import comparison_sections
-from helm_longctx.apps.exchange.exporting import export_suite
+from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Answer, Figure, Table
 from helm_longctx.documents.numbers import percent
-from helm_longctx.documents.site import write_scores
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.comparison import by_instance, describe_best, describe_pair, find_differences
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
@@ -32,9 +31,8 @@ from helm_longctx.results.means import OVERALL
 from helm_longctx.results.printing import leaderboard_rows, score_tables
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.score_rows import score_numbers, write_scores
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run, write_suite
 
@@ -240,21 +238,33 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
             group = group_name(
                 board.benchmark, name, label(result.length), closed, judge, board.folder_at(result.length)
             )
-            if found := _helm_cell(tables.get(group, []), result, task_score(result.task)):
+            found = _helm_cell(tables.get(group, []), result)
+            if found is None and result.is_published and result.task:
+                # A task that only published models have is a column of its category.
+                category = board.benchmark.entries[result.entry].name
+                group = group_name(board.benchmark, category, label(result.length), closed, judge, "")
+                found = _helm_cell(tables.get(group, []), result, f"{board.titles[result.task]} {label(result.length)}")
+            if found:
                 cells[key_of(board, result, judge)] = found
     return cells
 
 
-def _helm_cell(tables: list[Any], result: Result, statistic: str) -> Cell | None:
-    """Return the cell of a model in the first table of a group that has its score."""
+def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | None:
+    """Return the cell of a model in the first table of a group that has its score.
+
+    Args:
+        title: the title of the column; empty for the first one.
+    """
     shown = result.model
     with suppress(ValueError):  # HELM does not know the model
         shown = get_model_metadata(result.model).display_name
     # A model without any answer is only in the table of conditions.
     for table in (each for each in tables if each["title"] != "Conditions"):
+        titles = [each["value"] for each in table["header"]]
+        column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
-            if row[0]["value"] == shown and len(row) > 1 and "number" in row[1]:
-                cell = row[1]
+            if column and row[0]["value"] == shown and len(row) > column and "number" in row[column]:
+                cell = row[column]
                 assert percent(cell["number"]) in cell["value"]
                 return Cell(cell["number"], cell.get("low"), cell.get("high"), cell.get("n"), bool(cell.get("lacking")))
     return None
@@ -392,14 +402,13 @@ def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> d
 def compare_printed(boards: list[Board]) -> None:
     """Check that the printed tables have the scores of the user's models in percent."""
     titles = {}
-    for table in score_tables(boards, 120, published=0):
-        about, _, folder = str(table.title).partition(", models of ")
-        names, *columns = table.columns
-        for column in columns:
-            heading, _, counts = str(column.header).rpartition("\n")
-            for name, text in zip(names.cells, column.cells, strict=True):
-                model = str(name) if str(name).startswith("longctx/") else f"{folder}{name}"
-                titles[about, heading, model] = str(text), counts.removeprefix("n=").partition("–")
+    for table in score_tables(boards, published=0):
+        about, _, folder = table.title.partition(", models of ")
+        for name, *cells in table.rows:
+            model = name.text if name.text.startswith("longctx/") else f"{folder}{name.text}"
+            for title, cell in zip(table.header[1:], cells, strict=True):
+                heading, _, counts = title.rpartition("\n")
+                titles[about, heading, model] = cell.line, counts.removeprefix("n=").partition("–")
     for board in boards:
         for place, score in board.scores.items():
             is_repeated = len(board.benchmark.categories) == 1 and place.part == OVERALL
@@ -412,7 +421,7 @@ def compare_printed(boards: list[Board]) -> None:
                 f"{title}: scores in % (95 % intervals)", board.titles[place.part], place.model
             ]
             ends = f"{percent(score.interval.low)}–{percent(score.interval.high)}"
-            assert text == f"{percent(score.interval.mean)}{'†' if score.caveats else ''} ({ends})"
+            assert text == f"{percent(score.interval.mean)}{' †' if score.caveats else ''} ({ends})"
             assert int(low) <= score.interval.n <= int(high or low)
 
 
@@ -589,8 +598,8 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(tmp_path: Path, capsys
         assert [row[0]["value"] for row in rows][-1] == "a/part"
         # HELM's page sorts the texts, in which a space comes before digits.
         assert max(rows, key=lambda row: row[1]["value"])[0]["value"] == "a/whole"
-    printed = next(score_tables([board], 120))
-    assert list(printed.columns[0].cells)[:3] == ["whole", "second", "part"]
+    printed = next(score_tables([board]))
+    assert [row[0].text for row in printed.rows][:3] == ["whole", "second", "part"]
     content = compare_models(tmp_path, ["a/part", "a/whole"])
     assert {each["part"] for each in content["pairings"] if each["by"] == "task"} == {"json_kv"}
     (pairing,) = (each for each in content["pairings"] if each["by"] == "length")

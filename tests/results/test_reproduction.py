@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.reproduction.reproduction import Measurement, find_rows, judge_agreement, published_interval
+from helm_longctx.apps.reproduction.reproduction import (
+    Measurement,
+    find_rows,
+    judge_agreement,
+    measure,
+    published_interval,
+)
+from helm_longctx.benchmarks.mrcr import BENCHMARK as MRCR
+from helm_longctx.results.reading import Result, Run, interval_of
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.lengths import area_over_lengths
+from helm_longctx.results.task_statistics import Statistic
+from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
+from helm_longctx.tasks.task import MAIN_METRIC
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
@@ -144,3 +156,38 @@ def test_a_model_is_not_called_different_from_itself(protocol: str) -> None:
 def test_the_difference_that_a_verdict_names_is_found(protocol: str, chance: float) -> None:
     """The difference that a verdict names is found in about 80 % of rounds."""
     assert 0.73 <= power_of_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)).share <= 0.92
+
+
+def own_result(n: int, model: str = "m", folder: str = "", **departures: object) -> Result:
+    """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
+    rows = [
+        InstanceScore(
+            folder, model, "mrcr", "8needle", 8192, "full", f"q{i}", 0, float(i % 2), f"g{i}", None, "", None, "", {}
+        )
+        for i in range(n)
+    ]
+    spec = {
+        "name": folder,
+        "adapter_spec": {"model": model, "model_deployment": model, "num_trials": 1, **departures},
+        "scenario_spec": {"args": {"needles": 8}},
+    }
+    interval = interval_of(rows)
+    return Result(
+        "mrcr", "mrcr", "8needle", model, 8192, "full", interval, answers=tuple(rows),
+        run=Run(Path(folder), spec, (MRCR.task("8needle"),), ""), statistics={MAIN_METRIC: Statistic(interval)},
+    )  # fmt: skip
+
+
+def test_the_run_with_the_most_questions_counts() -> None:
+    """Of a task's runs the one without departures counts, whatever its size, and then the largest; all its questions are enough."""
+    small, whole, other = own_result(20), own_result(100), own_result(150, num_trials=5)
+    for results in ((small, whole, other), (other, whole, small)):
+        (found,) = measure(PROTOCOL, MRCR, results)
+        assert (found.interval.n, found.reasons) == (100, ())
+    (few,) = measure(PROTOCOL, MRCR, [own_result(99)])
+    assert few.reasons == ("99 of 100 questions",)
+    (departed,) = measure(PROTOCOL, MRCR, [other])
+    assert departed.reasons == ("each question was asked 5 times instead of 1",)
+    (unknown,) = measure(replace(PROTOCOL, samples=None), MRCR, [small])
+    assert unknown.reasons == ()
+    assert measure(PROTOCOL, MRCR, [replace(whole, length=16384)]) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.cut_bounds import CutBounds, bounds, cut_values, find_wide_bounds
-from helm_longctx.results.errata import without_errors
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
+from helm_longctx.results.means import NO_SCORE
 from helm_longctx.results.printing import notes, score_tables
 from helm_longctx.results.reading import read_results
+from helm_longctx.results.score_rows import CutBounds, bounds, find_wide_bounds, without_errors
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.task_statistics import CUT, WITHOUT_ERRORS, Statistic, cut_values
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run
@@ -119,13 +122,12 @@ def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: P
     assert right
     scores = [each.score for each in result.answers if each.instance not in wrong and each.score is not None]
     assert (right.mean, right.n) == (pytest.approx(fmean(scores)), len(scores))
-    (table,) = score_tables([board], 120)
-    titles = [str(column.header) for column in table.columns[1:]]
-    assert titles == [
+    (table,) = score_tables([board])
+    assert table.header[1:] == [
         f"OpenAI's Parents\nn={result.interval.n}",
         f"OpenAI's Parents without\nknown errors, n={right.n}",
     ]
-    assert str(next(iter(table.columns[2].cells))).startswith(f"{100 * right.mean:.1f} (")
+    assert table.rows[0][2].line.startswith(f"{100 * right.mean:.1f} (")
     assert "Known errors: GraphWalks, OpenAI's Parents: 4 questions, which the report lists" in list(notes([board]))
     summarize_suite("s", tmp_path)
     pages = "".join(path.read_text() for path in (tmp_path / "runs/s/groups").glob("*.json"))
@@ -164,3 +166,33 @@ def test_answers_are_not_needed(tmp_path: Path) -> None:
     every, lean = (read_results(tmp_path / "runs/s", BENCHMARKS, keep) for keep in (True, False))
     assert [bounds(each) for each in every] == [bounds(each) for each in lean]
     assert [without_errors(each) for each in every] == [without_errors(each) for each in lean]
+
+
+def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
+    """A mean of which one part does not know its cut answers has no bounds; a part without a score does not count."""
+    category = board_of(tmp_path, RECALL).categories[0]
+    known = [
+        replace(each, statistics={**each.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))}) for each in category.parts
+    ]
+    assert bounds(replace(category, parts=tuple(known))) is not None
+    unknown = replace(known[0], statistics={})
+    assert bounds(replace(category, parts=(unknown, *known[1:]))) is None
+    none = replace(unknown, interval=NO_SCORE)
+    assert bounds(replace(category, parts=(none, *known[1:]))) == bounds(replace(category, parts=tuple(known[1:])))
+
+
+def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path) -> None:
+    """Parts without known errors keep their scores, a part whose questions all have errors makes it unknown, and no error none."""
+    category = board_of(tmp_path, RECALL).categories[0]
+    parts = [replace(each, interval=Interval(0.5, 0.4, 0.6, 10), statistics={}) for each in category.parts]
+    assert without_errors(replace(category, parts=tuple(parts))) is None
+    right = replace(parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))})
+    found = without_errors(replace(category, parts=(right, *parts[1:])))
+    assert found is not None
+    assert found.mean == pytest.approx((0.9 + 0.5 * (len(parts) - 1)) / len(parts))
+    nothing = replace(right, statistics={WITHOUT_ERRORS: Statistic(NO_SCORE)})
+    assert without_errors(nothing) is None
+    assert without_errors(replace(category, parts=(nothing, *parts[1:]))) is None
+    others = without_errors(replace(category, parts=(replace(nothing, interval=NO_SCORE), *parts[1:])))
+    assert others is not None
+    assert (others.mean, others.n) == (0.5, 10 * (len(parts) - 1))

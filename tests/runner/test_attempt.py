@@ -13,7 +13,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_re
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.models.apis.attempt import try_once
+from helm_longctx.models.apis.sending import try_once
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore
 
 REQUEST = Request(prompt="p")

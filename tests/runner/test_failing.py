@@ -21,7 +21,7 @@ from helm_longctx.runner import asking, calls, progress
 from helm_longctx.runner.calls import Calls
 from helm_longctx.runner.progress import GIVE_UP, Breaker
 from helm_longctx.runner.sending import DEFAULT_TRIES
-from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.journal import NAME, read_answers
 from tests.runner.making import ENTRY, PlainClient, make_run
 
 PLAIN = ENTRY + "test/plain"
@@ -92,6 +92,18 @@ def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     run = make_run(tmp_path, PLAIN)
     assert 10 <= len(PlainClient.asked) <= 11
     assert not (run / NAME).exists()
+
+
+def test_failures_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal of a run that failed holds its answers alone, so that no failure can be taken for an answer."""
+    with monkeypatch.context() as patch:
+        fail(patch, "Error code: 500", lambda prompt: len(set(PlainClient.asked)) >= 2)
+        with pytest.raises(InputError, match="10 requests failed"):
+            make_run(tmp_path, PLAIN)
+    (path,) = tmp_path.rglob(NAME)
+    kept = read_answers(path).values()
+    assert 1 <= len(kept) <= 2
+    assert all(result and result.success for result in kept)
 
 
 def test_a_server_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from tests.support.servers.llm import serve
 HOLD = """
 import sys, time
 from pathlib import Path
-from helm_longctx.locks import lock_run
 with lock_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

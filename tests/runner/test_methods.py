@@ -19,7 +19,7 @@ from helm_longctx.runner.follow_up import follow_up
 from helm_longctx.runner.machines.shards import ShardRunner
 from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.shards import Shard
-from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
+from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
 from helm_longctx.tasks.sample import Sample
 from tests.runner import making
 from tests.support.shards import read_all, run_path

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from helm_longctx.apps.exchange.exporting import export_suite
+from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.tasks.registry import BENCHMARKS

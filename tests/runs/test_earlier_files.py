@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from helm_longctx import __version__
-from helm_longctx.apps.exchange.exporting import export_suite
+from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.runner import served

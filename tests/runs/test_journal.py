@@ -153,3 +153,16 @@ def test_a_link_in_the_place_of_the_journal(target: str, tmp_path: Path) -> None
             read()
     assert (tmp_path / "other.txt").read_text() == "mine"
     assert not (tmp_path / "absent.txt").exists()
+
+
+def test_a_failure_is_no_answer(tmp_path: Path) -> None:
+    """A failure that stands in a journal, or a text that a policy or an error ended, is asked again; a cut answer is not."""
+    endings = {"length": True, "stop": True, "content_filter": False, "error": False, "tool_calls": False, "new": False}
+    with Journal(tmp_path) as journal:
+        for reason in endings:
+            completion = replace(ANSWER.completions[0], finish_reason={"reason": reason})
+            journal.add(reason, replace(ANSWER, completions=[completion]))
+        journal.add("failed", replace(ANSWER, success=False, error="temporary: overloaded"))
+    with Journal(tmp_path) as journal:
+        assert {reason: journal.get(reason) is not None for reason in endings} == endings
+        assert journal.get("failed") is None

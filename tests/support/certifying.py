@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import fmean
 from typing import Any
 
 from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
-from helm_longctx.apps.certify.procedure import Ask
+from helm_longctx.apps.certify.procedure import Ask, run
+from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
@@ -149,6 +150,27 @@ class Curve:
             return (), (2 * share / (1 + share) + (share == 1)) / 2
         which = self.random.randrange(3)
         return (), float(_prefix(look([(place + draw()) / 3 for place in range(3)])) > which)
+
+
+def fixed_records() -> dict[str, dict[str, Any]]:
+    """Return what certificates of 64k say, without the single answers, about servers whose scores are drawn with fixed seeds."""
+    asks: dict[str, Ask] = {each.name: Curve(each, 16384, Random(each.name)).ask for each in SERVERS}
+    asks.update({f"score {score}": _draw_places(score, Random(score)) for score in (0.5, 0.8, 1.0)})
+    design = Design(65536, 4096, KINDS, most=24, texts=4, seed=5)
+    records = {name: run(design, ask).record() for name, ask in asks.items()}
+    records["each kind"] = run(replace(design, each_kind=True), _draw_places(0.98, Random(3))).record()
+    return {name: {key: record[key] for key in record if key != "answers"} for name, record in records.items()}
+
+
+def _draw_places(score: float, random: Random) -> Ask:
+    """Return a function that finds each place, and answers each question, with the chance of a score, and a half beyond 8k."""
+
+    def reply(block: Block) -> Reply:
+        chance = score * block.has_text * (0.5 if block.length > 8192 and score < 0.9 else 1)
+        places = tuple(float(random.random() < chance) for _ in PLACES)
+        return Reply(fmean(places), places=places if block.kind == "recall" else (), sent=block.length, dollars=0.5)
+
+    return lambda blocks: [Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks]
 
 
 def _prefix(found: Sequence[bool]) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
+from helm_longctx.benchmarks.fresh_text.material import associations, categories
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 Messages = Sequence[Mapping[str, str]]
@@ -28,7 +28,7 @@ STARTS = {
 }
 """What is in the questions of a kind of fresh text alone."""
 
-_SAID = {asked: said for said, asked in ASSOCIATIONS}
+_SAID = {asked: said for said, asked in associations()}
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ def solve(text: str, question: str) -> str:
 def _meant(asked: str) -> str:
     """Return the pattern of what a text calls the thing and owner of a question: the thing is a group's alternative."""
     category, _, owner = asked.strip().partition(" of someone who ")
-    if owner not in _SAID or category not in dict(CATEGORIES):
+    if owner not in _SAID or category not in dict(categories()):
         return "(?!)"  # the end of the line was cut
-    return rf"(?:{'|'.join(dict(CATEGORIES)[category])}) of someone who {_SAID[owner]}"
+    return rf"(?:{'|'.join(dict(categories())[category])}) of someone who {_SAID[owner]}"
 
 
 def _codes(text: str, question: str) -> str:
@@ -141,7 +141,7 @@ def _codes(text: str, question: str) -> str:
 def _person(text: str, question: str) -> str:
     asked = re.search(r"Which of the people (.*) and owns (.*)\?", question)
     assert asked
-    things = "|".join(dict(CATEGORIES)[asked[2]])
+    things = "|".join(dict(categories())[asked[2]])
     found = re.search(rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$", text, re.MULTILINE)
     return found[1] if found else ""
 
@@ -160,7 +160,7 @@ def _path(text: str, question: str) -> str:
 def _towns(text: str, question: str) -> str:
     asked = re.search(r"did someone who (.*) find (.*), and how many", question)
     assert asked
-    things = "|".join(dict(CATEGORIES)[asked[2]])
+    things = "|".join(dict(categories())[asked[2]])
     pattern = rf"^In (\w+) someone who {_SAID[asked[1]]} found the (?:{things})\.$"
     towns = re.findall(pattern, text, re.MULTILINE)
     return f"{', '.join(towns)}\n{len(towns)}"

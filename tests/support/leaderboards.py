@@ -10,8 +10,7 @@ from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.codec import from_json
 
-from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.pages import OUTPUTS
+from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 
 
 def stats(suite: Path, name: str) -> dict[tuple[str, str | None], float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from helm_longctx.apps.exchange.entries import resolve_entry
-from helm_longctx.apps.exchange.run_folders import write_run
+from helm_longctx.apps.exchange.answers import resolve_entry
+from helm_longctx.apps.exchange.importing import write_run
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.tasks.codec import make_codec
+from helm_longctx.tasks.counting import make_codec
 from tests.benchmarks.lv_eval.fabricate import tokenizers
 from tests.benchmarks.mrcr.fabricate import encoding
 

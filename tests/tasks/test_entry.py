@@ -10,8 +10,7 @@ from helm.benchmark.run_spec import get_run_spec_function
 
 import helm_longctx.plugin  # noqa: F401  # registers the run entries
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.arguments import ARGUMENTS
-from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.entry import ARGUMENTS, parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry, find_benchmark
 from helm_longctx.tasks.task import EVERY_TASK
 

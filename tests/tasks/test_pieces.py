@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
 
-from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
+from helm_longctx.tasks.cutting.pieces import LongText, NotApartError, PieceTokenizer
 from tests.tasks.tokenizers import EACH, KINDS, LINES, PARTS, tokenizer_of
 
 WHOLE = ("across_words", "whole_unigram", "fixed_length", "quotations")
@@ -76,3 +77,40 @@ def test_long_texts(kind: str) -> None:
     text = "".join(rng.choices(lines, weights=[40] * 6 + [1] * 4, k=1000))
     tokenizer = tokenizer_of(kind)
     assert tokens_by_pieces(PieceTokenizer(tokenizer), text) == tokenizer.encode(text).ids
+
+
+def test_a_model_that_drops_merges_at_random_is_not_read_in_pieces() -> None:
+    """Of BPE dropout two encodings of a text can differ, so the text stays whole."""
+    tokenizer = Tokenizer.from_str(tokenizer_of("gpt_2").to_str())
+    assert PieceTokenizer(tokenizer).is_local
+    tokenizer.model.dropout = 0.2
+    assert not PieceTokenizer(tokenizer).is_local
+
+
+def _bpe(*merges: tuple[str, str]) -> Tokenizer:
+    """Return a BPE of single letters and spaces without a pre-tokenizer, with merges."""
+    letters = [*"abc ", *dict.fromkeys("".join(pair) for pair in merges)]
+    return Tokenizer(models.BPE({letter: place for place, letter in enumerate(letters)}, list(merges)))
+
+
+@pytest.mark.parametrize(
+    ("merges", "is_apart"),
+    [([], True), ([("a", "b")], True), ([("a", " ")], False), ([("b", "a"), ("ba", " ")], False), ([(" ", "a")], True)],
+)
+def test_a_place_in_a_word_is_a_boundary_if_no_merge_can_cross_it(
+    merges: list[tuple[str, str]], is_apart: bool
+) -> None:
+    """Between two tokens of a word, a token of the vocabulary with both characters proves nothing, so the place is refused."""
+    reader, text = PieceTokenizer(_bpe(*merges), 4), "ca ca ca ca"
+    if is_apart:
+        assert reader.tokens_before(text, 2) == 2
+    else:
+        with pytest.raises(NotApartError):
+            reader.tokens_before(text, 2)
+
+
+def test_a_vocabulary_proves_nothing_of_a_model_that_does_not_only_merge() -> None:
+    """With a suffix at the end of words, a token depends on its place, so a place in a word is no boundary."""
+    model = models.BPE({"a": 0, "b": 1, " ": 2, "a</w>": 3, " </w>": 4, "b</w>": 5}, [], end_of_word_suffix="</w>")
+    with pytest.raises(NotApartError):
+        PieceTokenizer(Tokenizer(model), 2).tokens_before("ab ab", 2)

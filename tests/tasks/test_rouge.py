@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge import Rouge
 
-from helm_longctx.tasks.rouge import MOST_STEPS, rouge_l
+from helm_longctx.tasks.words import MOST_STEPS, rouge_l
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", ".", "e.f", "..", "\n", "和"]), max_size=30).map(" ".join)
 

@@ -26,7 +26,7 @@ from helm_longctx.tasks.sandbox import (
     MOST_OUTPUT,
     PROGRAM,
     SETTING,
-    Outcome,
+    ProgramResult,
     check_sandbox,
     run,
 )
@@ -50,14 +50,14 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     require_sandbox(monkeypatch)
 
 
-def attack(code: str, seconds: float = 20) -> Outcome:
+def attack(code: str, seconds: float = 20) -> ProgramResult:
     """Compile a program and run it."""
     program = compile_program(f"{INCLUDES}{HEADER}int main() {{ {code} }}")
     assert program is not None
     return run([PROGRAM], program=program, seconds=seconds)
 
 
-def numbers(outcome: Outcome) -> list[int]:
+def numbers(outcome: ProgramResult) -> list[int]:
     assert outcome.code == 0, outcome
     return [int(word) for word in outcome.output.split()]
 
@@ -96,7 +96,7 @@ def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
     found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8)
-    assert found == Outcome(b"in\xff\n", b"wrong\n", 7)
+    assert found == ProgramResult(b"in\xff\n", b"wrong\n", 7)
     assert attack("abort();").code == 128 + 6
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGALRM, signal.SIGXFSZ):  # PID 1 would ignore them
         assert run(["sh", "-c", f"kill -{int(number)} $$"], seconds=20).code == 128 + number
@@ -365,14 +365,14 @@ def test_endless_loops(sandbox: None) -> None:
     """A program that does not end is killed with all that it holds, whatever it ignores."""
     mark = f"helm-longctx-{os.getpid()}"
     found = run(["sh", "-c", f"trap '' TERM INT HUP; echo begun; while :; do :; done; : {mark}"], seconds=0.5)
-    assert found == Outcome(b"begun\n", b"", None)
+    assert found == ProgramResult(b"begun\n", b"", None)
     assert not list(processes(mark))
 
 
 def test_programs_that_outlive_their_parent(sandbox: None) -> None:
     """A program ends with the sandbox even if it refuses to end with its parent, which is bubblewrap."""
     found = attack("prctl(PR_SET_PDEATHSIG, 0); cout << kill(1, SIGKILL) << endl; while (true);", seconds=0.5)
-    assert found == Outcome(b"0\n", b"", None)
+    assert found == ProgramResult(b"0\n", b"", None)
 
 
 def processes(mark: str) -> Iterator[Path]:

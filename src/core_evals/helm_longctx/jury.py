@@ -9,8 +9,8 @@ import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import JURY, family_name
-from helm_longctx.cli.config.entries import model_name
-from helm_longctx.cli.config.schema import RunConfig
+from helm_longctx.config.entries import model_name
+from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError
 
 _JUDGED = {task.entry for task in MEDICAL.values() if task.is_judged}

@@ -9,7 +9,7 @@ from nemo_evaluator.api.api_dataclasses import EvaluationResult
 
 from core_evals.helm_longctx.results import read_results, write_files
 from core_evals.helm_longctx.settings import CONFIGS, RUN
-from helm_longctx.cli.config.load import load_config
+from helm_longctx.config.load import load_config
 from helm_longctx.errors import InputError
 
 

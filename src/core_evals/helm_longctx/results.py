@@ -13,7 +13,8 @@ from typing import Any
 from helm_longctx.results.means import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, STATS, read_rows, read_run_specs, read_states
+from helm_longctx.runs.answers import read_answers
+from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_rows, read_run_specs
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
@@ -136,15 +137,15 @@ def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _instances(run: Path) -> Iterator[dict[str, Any]]:
-    for state in read_states(run / STATES):
-        if not state.get("train_trial_index"):
-            yield {"run": run.name, **state["instance"]}
+    for answer in read_answers(run):
+        if not answer.key[2]:
+            yield {"run": run.name, **answer.state["instance"]}
 
 
 def _responses(run: Path) -> Iterator[dict[str, Any]]:
-    for state in read_states(run / STATES):
-        instance, result = state["instance"], state.get("result") or {}
-        place = {"id": instance["id"], "task": instance.get("sub_split"), "repeat": state.get("train_trial_index", 0)}
+    for answer in read_answers(run):
+        result, (task, instance, repeat) = answer.state.get("result") or {}, answer.key
+        place = {"id": instance, "task": task or None, "repeat": repeat}
         yield {**place, **{name: result.get(name) for name in ("success", "completions", "error")}}
 
 

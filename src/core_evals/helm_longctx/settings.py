@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from core_evals.helm_longctx.medical import MEDICAL
-from helm_longctx.cli.config.load import Options, load_config
-from helm_longctx.cli.config.schema import RunConfig
+from helm_longctx.config.load import Options, load_config
+from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.keys.find import FAMILIES, family_of
-from helm_longctx.models.apis.tokens import find_tokens
+from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.registry import BENCHMARKS

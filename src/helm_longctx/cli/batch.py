@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import (
-    ConfPaths,
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.options import SELECTION, takes_options
+from helm_longctx.config.shared import (
     Entries,
     LocalPath,
-    Models,
     MostInstances,
     OutputPath,
     Suite,
@@ -66,12 +66,12 @@ def batch() -> None:
 
 
 @app.command()
+@takes_options(*SELECTION)
 def submit(
     suite: Suite,
     most: MostInstances,
     entries: Entries = None,
-    conf_paths: ConfPaths = None,
-    models_to_run: Models = None,
+    *,
     files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")] = False,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]")
@@ -83,6 +83,7 @@ def submit(
     wait: WaitsAndRepeats = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Send the requests of runs as batches. Requests that have an answer, or are in a batch, are not sent.
 
@@ -90,7 +91,7 @@ def submit(
     that are missing.
     """
     with hide_chatter():
-        specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+        specs = make_specs(entries, options, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
     from helm_longctx.runner.batches.judges import JudgeBatchRunner
     from helm_longctx.runner.batches.submission import BatchRunner, Plan
@@ -107,25 +108,26 @@ def submit(
 
 
 @app.command()
+@takes_options(*SELECTION)
 def status(
     suite: Suite,
     entries: SomeEntries = None,
-    conf_paths: ConfPaths = None,
-    models_to_run: Models = None,
+    *,
     most: SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Show the state of a suite's batches."""
-    _print_states(_batches(entries, conf_paths, models_to_run, suite, output_path, local_path))
+    _print_states(_batches(entries, options, suite, output_path, local_path))
 
 
 @app.command()
+@takes_options(*SELECTION)
 def collect(
     suite: Suite,
     entries: SomeEntries = None,
-    conf_paths: ConfPaths = None,
-    models_to_run: Models = None,
+    *,
     most: SameInstances = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
     forget: Annotated[
@@ -136,6 +138,7 @@ def collect(
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Collect the answers of ended batches. The same run then uses them, and sends only the other requests.
 
@@ -144,7 +147,7 @@ def collect(
     """
     if wait and forget:
         raise InputError("--forget and --wait cannot be given together; give one of them")
-    batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
+    batches = _batches(entries, options, suite, output_path, local_path)
     try:
         with hide_chatter():
             if wait:
@@ -159,29 +162,25 @@ def collect(
 
 
 @app.command()
+@takes_options(*SELECTION)
 def cancel(
     suite: Suite,
     entries: SomeEntries = None,
-    conf_paths: ConfPaths = None,
-    models_to_run: Models = None,
+    *,
     most: SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Cancel the batches of a suite that have not ended. Answers that exist can still be collected."""
-    batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
+    batches = _batches(entries, options, suite, output_path, local_path)
     with hide_chatter():
         cancelled = batches.cancel()
     print(f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
 
 
 def _batches(
-    entries: list[str] | None,
-    conf_paths: list[Path] | None,
-    models: list[str] | None,
-    suite: str,
-    output_path: Path,
-    local_path: Path,
+    entries: list[str] | None, options: Mapping[str, Any], suite: str, output_path: Path, local_path: Path
 ) -> Batches:
     """Return the batches of the named runs, or of all runs of the suite if no run is named."""
     from helm_longctx.runner.batches.collection import Batches
@@ -192,8 +191,8 @@ def _batches(
     others = [entry for entry in entries or [] if entry not in names]
     with hide_chatter():
         fill_registries(local_path)
-        if others or conf_paths:
-            specs = make_specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
+        if others or any(options[name] for name in SELECTION if name != "model"):
+            specs = make_specs(others, options, suite, NO_LIMIT, output_path, local_path)
             names += [spec.name for spec in specs]
         if absent := [name for name in names if not (folder / name).is_dir()]:
             raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.shared import OutputPath
+from helm_longctx.config.shared import OutputPath
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.entry import parse_entry

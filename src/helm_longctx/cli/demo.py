@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from helm_longctx.cli.demo_questions import write_questions
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.shared import LocalPath, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import MARK, percent, range_text
-from helm_longctx.documents.terminal import find_width, print_grid, print_table
+from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
@@ -35,7 +35,7 @@ from helm_longctx.results.printing import score_tables
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.tasks.entry import Entry, check_entry, parse_entry, split_entry
+from helm_longctx.tasks.entry import Entry, check_entry, fetch_command, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
@@ -148,7 +148,7 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
     folders = [Path(path) for entry in config["entries"].values() if (path := split_entry(entry)[1].get("path"))]
     if folders:
         root, entry = DataRoot.find(output_path), parse_entry(BENCHMARKS, config["passages"])
-        ensure(entry.sources, root, entry.fetch_command(root))
+        ensure(entry.sources, root, fetch_command([entry], root))
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
             write_questions(root / entry.sources[0].paths[0], kind, parse_length(length), folder)
@@ -177,7 +177,7 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_grid(next(score_tables([board for board in boards if task in board.benchmark.entries], find_width())))
+    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")

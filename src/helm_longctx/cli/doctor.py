@@ -17,7 +17,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from helm_longctx.cli.shared import (
+from helm_longctx.config.shared import (
     READY,
     OutputPath,
     complete_suite,
@@ -192,7 +192,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     """
     from helm.benchmark.model_deployment_registry import get_model_deployment
 
-    from helm_longctx.models.endpoints.availability import read_names
+    from helm_longctx.models.apis.availability import read_names
 
     try:
         version = metadata.version("anthropic")
@@ -225,7 +225,7 @@ def _models(local_path: Path) -> Iterator[Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
     from helm.common.general import get_credentials
 
-    from helm_longctx.models.endpoints.availability import check_models, has_key, read_names
+    from helm_longctx.models.apis.availability import check_models, has_key, read_names
 
     try:
         with redirect_stdout(StringIO()), without_helms_log():  # HELM prints the folder

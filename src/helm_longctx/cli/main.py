@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import Command, find_apps, find_own_apps
-from helm_longctx.cli.logs import LOG_FORMAT
+from helm_longctx.config.logs import LOG_FORMAT
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
@@ -51,6 +51,12 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS = (
 
 _OWN = (
     Command("run", "helm_longctx.cli.run:run", RUNS, example="run.yaml --dry-run"),
+    Command(
+        "reproduce",
+        "helm_longctx.cli.reproduce:reproduce",
+        RUNS,
+        example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
+    ),
     Command(
         "estimate",
         "helm_longctx.cli.estimate:estimate",

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from helm_longctx.cli.shared import READY, LocalPath, fill_registries, without_helms_log
+from helm_longctx.config.shared import READY, LocalPath, fill_registries, without_helms_log
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
@@ -28,7 +28,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     from helm_longctx.models.endpoints.probe import Endpoint
-    from helm_longctx.models.endpoints.tokenizer import Tokenizer
+    from helm_longctx.models.endpoints.registration import Tokenizer
     from helm_longctx.models.local.gguf import Conversion
 
 app = typer.Typer(add_completion=False, invoke_without_command=True)
@@ -119,8 +119,7 @@ def add(
 ) -> None:
     """Ask a server what it offers, and write the files that HELM needs to the local path."""
     from helm_longctx.models.endpoints.probe import probe
-    from helm_longctx.models.endpoints.registration import make_entries
-    from helm_longctx.models.endpoints.tokenizer import load_tokenizer
+    from helm_longctx.models.endpoints.registration import load_tokenizer, make_entries
 
     _check_name("models add", name)
     tokens = parse_length(context, "--context") if context else None
@@ -197,7 +196,7 @@ def _first_entry() -> str:
 
 
 def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
-    from helm_longctx.models.endpoints.tokenizer import find_tokenizer
+    from helm_longctx.models.endpoints.registration import find_tokenizer
 
     try:
         return find_tokenizer(endpoint.source, endpoint.model)

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.cli.shared import READY, OutputPath, fill_registries
+from helm_longctx.config.shared import READY, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.scenario import stop_sequences
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import FollowUp, Prompt, Style
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
@@ -50,7 +50,7 @@ def prompts(
 
 
 def _prompt_lines(entry: Entry, style: Style | None, parts: bool, root: DataRoot) -> Iterator[dict[str, Any]]:
-    ensure(entry.sources, root, entry.fetch_command(root))
+    ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
         sent = style or _official_style(entry, task)

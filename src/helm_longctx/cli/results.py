@@ -12,11 +12,10 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
-from helm_longctx.documents.terminal import find_width, print_grid
+from helm_longctx.config.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
+from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument, is_format_error
-from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.leaderboard.schema import (
     all_sections,
@@ -92,8 +91,7 @@ def show_scores(suite: str, output_path: Path, schema_path: Path | None = None) 
         InputError: the suite has no finished run, or HELM cannot read one.
     """
     boards = _summarize(suite, output_path, schema_path)
-    for table in score_tables(boards, find_width()):
-        print_grid(table)
+    print_blocks(score_tables(boards))
     for line in notes(boards):
         print(escape_invisible(line))
     for line in answer_addresses(suite_folder(output_path, suite), boards):

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.cli.shared import (
-    ConfPaths,
-    Entries,
-    LocalPath,
-    Models,
-    MostInstances,
-    OutputPath,
-    Suite,
-    make_specs,
-)
+from helm_longctx.config.options import SELECTION, takes_options
+from helm_longctx.config.shared import Entries, LocalPath, MostInstances, OutputPath, Suite, make_specs
 
 
+@takes_options(*SELECTION)
 def shard(
     part: Annotated[str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")],
     suite: Suite,
     most: MostInstances,
     entries: Entries = None,
-    conf_paths: ConfPaths = None,
-    models_to_run: Models = None,
+    *,
     threads: Annotated[
-        int, typer.Option("--num-threads", "-n", min=1, help="Concurrent requests, as for helm-run.")
+        int, typer.Option("--parallelism", "--num-threads", "-n", min=1, help="Concurrent requests, as for helm-run.")
     ] = 4,
     disable_cache: Annotated[
         bool,
@@ -35,6 +27,7 @@ def shard(
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
+    **options: Any,
 ) -> None:
     """Send the requests of one shard of each run.
 
@@ -50,7 +43,7 @@ def shard(
 
     chosen = Shard.parse(part)
     setup_default_logging(None)
-    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+    specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True)
     divide_paces(chosen.total)
     ShardRunner(chosen, **arguments).run_all(specs)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.cli.confs import conf_files
-from helm_longctx.cli.shared import OutputPath
+from helm_longctx.config.confs import conf_files
+from helm_longctx.config.shared import OutputPath
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table

@@ -119,6 +119,7 @@ class ResumingStream(io.RawIOBase):
     def _open(self) -> Response:
         """Request the file, and return a response whose next byte is the one at `position`."""
         import requests
+        from urllib3.exceptions import NewConnectionError
 
         # Positions are those in the stored file. A server that compresses the file would count other bytes.
         headers = {"Accept-Encoding": "identity"}
@@ -130,7 +131,8 @@ class ResumingStream(io.RawIOBase):
             response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
         except requests.ConnectionError as error:
             # A server that sent bytes before may be back soon. Without a network, nobody should wait for all attempts.
-            if self.position or not _is_unreachable(error):
+            cause = getattr(error.args[0] if error.args else None, "reason", None)
+            if self.position or not isinstance(cause, NewConnectionError):
                 raise
             raise InputError(f"the server cannot be reached; check the network, or {USE_A_MIRROR}") from error
         try:
@@ -164,18 +166,15 @@ class ResumingStream(io.RawIOBase):
             self.size = found if self.size is None else self.size
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
-            self._check_range(response.headers.get("Content-Range", ""))
+            match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
+            # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
+            totals = ("*", match[2] if match and self.size is None else str(self.size))
+            if not match or int(match[1]) != self.position or match[2] not in totals:
+                raise InputError(
+                    f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
+                )
         else:
             raise InputError(f"the server answered with status {status} instead of the file; {USE_A_MIRROR}")
-
-    def _check_range(self, text: str) -> None:
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", text.strip())
-        # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
-        totals = ("*", match[2] if match and self.size is None else str(self.size))
-        if not match or int(match[1]) != self.position or match[2] not in totals:
-            raise InputError(
-                f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
-            )
 
 
 def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
@@ -209,14 +208,6 @@ def _bearer(token: str) -> Callable[[PreparedRequest], PreparedRequest]:
         return request
 
     return add
-
-
-def _is_unreachable(error: BaseException) -> bool:
-    """Return whether an error of requests says that no connection was made, such as for an unknown host."""
-    from urllib3.exceptions import NewConnectionError
-
-    (cause,) = error.args[:1] or (None,)
-    return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
 def _status(error: BaseException) -> int | None:
@@ -333,7 +324,7 @@ def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, re
     """
     if isinstance(error, InputError):
         return str(error)
-    status = getattr(getattr(error, "response", None), "status_code", None)
+    status = _status(error)
     if status in (401, 403, 404):
         return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
     if status:

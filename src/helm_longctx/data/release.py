@@ -223,19 +223,14 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
         # The cache's path is a symbolic link to a blob, and a hard link must point to the blob itself.
         cached = hub.download(repo, names[member], commit, digests).resolve()
         size = cached.stat().st_size
-        _link(cached, part / path)
+        (part / path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(cached, part / path)
+        except OSError:  # another disk, or one without links
+            check_space((part / path).parent, size)
+            shutil.copyfile(cached, part / path)
         records[path] = {"size": size, "sha256": digests[names[member]], "repo": repo, "commit": commit}
     return records
-
-
-def _link(cached: Path, target: Path) -> None:
-    """Make a hard link to a file of the hub's cache, or a copy if the disk differs or has no links."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(cached, target)
-    except OSError:
-        check_space(target.parent, cached.stat().st_size)
-        shutil.copyfile(cached, target)
 
 
 def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder: Path) -> None:

@@ -71,7 +71,11 @@ class RepositoryFolder(Source):
             _unpack(_download(self, Path(name)), self, part)
             if (found := tree_id(part)) != self.tree:
                 raise InputError(f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}")
-            _move(part, folder)
+            # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
+            files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
+            for file in sorted(files, key=lambda path: -len(path.parts)):
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part / file, folder / file)
 
 
 def tree_id(folder: Path) -> str:
@@ -127,14 +131,3 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
                     shutil.copyfileobj(content, out)
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"it is not a complete tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}") from error
-
-
-def _move(part: Path, target: Path) -> None:
-    """Move files to their places, those in deeper folders first.
-
-    `RepositoryFolder.files` are at the top. If they exist, the folder counts as complete, so they must come last.
-    """
-    files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
-    for file in sorted(files, key=lambda path: -len(path.parts)):
-        (target / file).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(part / file, target / file)

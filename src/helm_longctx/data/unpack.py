@@ -67,12 +67,11 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
                 if path in records:
                     raise InputError(f"{archive} has {name} twice")
                 records[path] = _write_member(members, member, archive, part / path)
-    except (InputError, OSError, MemoryError) as error:
-        if not isinstance(error, gzip.BadGzipFile):
-            raise  # an error of this package, the network or the disk
-        raise _archive_error(archive, error) from error
     except Exception as error:  # tarfile does not catch all errors of its parser
-        raise _archive_error(archive, error) from error
+        if isinstance(error, InputError | OSError | MemoryError) and not isinstance(error, gzip.BadGzipFile):
+            raise  # an error of this package, the network or the disk
+        what = type(error).__name__
+        raise InputError(f"{archive} is not a complete tar.gz file ({what}); {USE_A_MIRROR}") from error
     return records
 
 
@@ -153,10 +152,6 @@ class _Member(tarfile.TarInfo):
         if member.size > MOST_NAMES and member.type in _NAMES:
             raise tarfile.ReadError("a header is too large")
         return member
-
-
-def _archive_error(archive: str, error: Exception) -> InputError:
-    return InputError(f"{archive} is not a complete tar.gz file ({type(error).__name__}); {USE_A_MIRROR}")
 
 
 def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
+from helm_longctx.documents.numbers import in_brackets
+
 Row = Mapping[str, object]
 """A row of a figure's data."""
 
@@ -35,6 +37,11 @@ class Cell:
     note: str = ""
     link: str = ""
     tag: str = ""
+
+    @property
+    def line(self) -> str:
+        """The text with the detail in brackets."""
+        return in_brackets(self.text, self.detail)
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,11 @@ class Table:
     @property
     def bodies(self) -> list[tuple[str, list[Sequence[Cell]]]]:
         """The rows in groups that stay apart when readers sort: of the user's models, of others, and of floors."""
-        return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=_row_kind)]
+
+        def kind_of(row: Sequence[Cell]) -> str:
+            return next((cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other")
+
+        return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=kind_of)]
 
     def plain_rows(self) -> list[list[str | float]]:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
@@ -98,10 +109,6 @@ def text_table(
     """
     heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
     return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
-
-
-def _row_kind(row: Sequence[Cell]) -> str:
-    return next((cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other")
 
 
 def _plain(cell: Cell, column: Column) -> str | float:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from helm_longctx.redaction.invisible import is_invisible
+from helm_longctx.redaction.abbreviation import is_invisible
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -65,17 +65,38 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
     return (" to " if any(end.startswith(("+", "-", "−")) for end in ends) else "–").join(ends)
 
 
-def interval_text(interval: Bounded | None, mark: str = "", show: Callable[[float], str] = percent) -> str:
-    """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known; empty for None.
+def interval_text(interval: Bounded, show: Callable[[float], str] = percent) -> str:
+    """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known.
 
     Args:
-        mark: stands after the mean.
         show: returns the text of a number; `signed_percent` for differences.
     """
-    if interval is None:
-        return ""
-    ends = range_text(interval.low, interval.high, show)
-    return f"{show(interval.mean)}{mark}" + (f" ({ends})" if ends else "")
+    return in_brackets(show(interval.mean), range_text(interval.low, interval.high, show))
+
+
+def in_brackets(text: str, detail: str) -> str:
+    """Return a text with a detail in brackets; the text alone if there is no detail."""
+    return f"{text} ({detail})" if detail else text
+
+
+def marked(text: str, is_marked: object = True) -> str:
+    """Return the text of a score, with the mark if the score is not comparable."""
+    return f"{text} {MARK}" if is_marked else text
+
+
+def decimals(value: float, places: int = 2) -> str:
+    """Return a number that is no share, such as a correlation; a dash if it is not known."""
+    return DASH if math.isnan(value) else f"{value:.{places}f}"
+
+
+def signed_decimals(value: float) -> str:
+    """Return a number with its sign and two decimals."""
+    return f"{value:+.2f}"
+
+
+def share(value: float) -> str:
+    """Return a round share for a sentence, such as `85%`."""
+    return f"{value:.0%}"
 
 
 def p_text(p_value: float) -> str:

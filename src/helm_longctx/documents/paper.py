@@ -11,15 +11,17 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from helm_longctx.documents.document import Figure, Page, Report, Section
+from helm_longctx.documents.data import write_data
+from helm_longctx.documents.document import Cell, Figure, Report, Table
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
-from helm_longctx.documents.pictures import write_picture
-from helm_longctx.documents.site import templates, write_data
+from helm_longctx.documents.plots import write_picture
+from helm_longctx.documents.site import templates
 from helm_longctx.errors import InputError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -36,17 +38,64 @@ class Kind:
         template: the name of its template.
         picture: the extension of its plots.
         escape: escapes a text for the format; None for HTML, whose templates escape all texts.
+        table: writes a table in the format.
     """
 
     template: str
     file: str
     picture: str
     escape: Callable[[str], str] | None = None
+    table: Callable[[Table], str] | None = None
+
+
+def markdown_table(table: Table) -> str:
+    """Return the header and the rows of a table in Markdown; the user's models are bold."""
+    align = ["---:" if column.is_number else "---" for column in table.columns]
+    rows = [[_show(cell, escape_markdown, "**{}**", "({})") for cell in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (map(escape_markdown, table.header), align, *rows))
+
+
+def latex_table(table: Table, *, is_long: bool = False) -> str:
+    """Return a table in LaTeX with booktabs, with its title and its text as caption.
+
+    Args:
+        is_long: whether the table can be longer than a page, in one column of text.
+    """
+    align = "".join("r" if column.is_number else "l" for column in table.columns)
+    caption = rf"\caption{{{escape_tex(' '.join(filter(None, (f'{table.title}.', table.about))))}}}"
+    rows = [
+        " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row) for row in table.rows
+    ]
+    start, end = (
+        [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"],
+        [r"\end{tabular}", r"\end{table}"],
+    )
+    if is_long:
+        start, end = [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"], [r"\end{longtable}}"]
+    return "\n".join(
+        [
+            *start,
+            r"\toprule",
+            rf"{' & '.join(map(escape_tex, table.header))} \\",
+            r"\midrule",
+            *([r"\endhead"] if is_long else []),
+            # After the end of a row, a bracket or a star would be an argument of that end.
+            *(rf"{'{}' if row.startswith(('[', '*')) else ''}{row} \\" for row in rows),
+            r"\bottomrule",
+            *end,
+        ]
+    )
+
+
+def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
+    text = escape(cell.text)
+    shown = own.format(text) if cell.tag == "own" else text
+    return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
 
 
 KINDS: Mapping[str, Kind] = {
-    "markdown": Kind("report.md", "report.md", "svg", escape_markdown),
-    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex),
+    "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
+    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex, partial(latex_table, is_long=True)),
     "pdf": Kind("document.html", "report.html", "svg"),
 }
 
@@ -110,7 +159,11 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
 def _write(report: Report, folder: Path, kind: Kind) -> Path:
     for name in ("plots", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    pages = [(page, _main_sections(page)) for page in report.pages]
+    # The first section of a page is about the main length.
+    pages = [
+        (page, [section for section in page.sections if section.choice in ("", page.sections[0].choice)])
+        for page in report.pages
+    ]
     for page, sections in pages:
         for block in (block for section in sections for block in section.blocks):
             write_data(block, folder / "data")
@@ -121,11 +174,6 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
     # Texts can contain lone surrogates, which UTF-8 does not allow.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
-
-
-def _main_sections(page: Page) -> list[Section]:
-    # The first section is about the main length.
-    return [section for section in page.sections if section.choice in ("", page.sections[0].choice)]
 
 
 def _draw(figure: Figure, models: Mapping[str, bool], path: Path) -> None:
@@ -147,5 +195,5 @@ def _environment(kind: Kind) -> Environment:
     delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = templates().overlay(autoescape=False, **delimiters)
-    environment.filters = {**environment.filters, "text": kind.escape}
+    environment.filters = {**environment.filters, "text": kind.escape, "table": kind.table}
     return environment

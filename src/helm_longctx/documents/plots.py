@@ -1,8 +1,9 @@
-"""Vega-Lite specifications of the report's plots, and their themes. The data set of each plot is called `rows`."""
+"""Vega-Lite specifications of the report's plots, their themes, and the files into which they are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from helm_longctx.documents.numbers import MARK
@@ -447,3 +448,19 @@ def _if(test: str, value: Any, otherwise: Any) -> Spec:
 def _base(width: Any = None, height: Any = None) -> Spec:
     size = {name: value for name, value in (("width", width), ("height", height)) if value is not None}
     return {"$schema": SCHEMA, "data": {"name": "rows"}, **size}
+
+
+SCALE = 2.0
+"""Pixels of a PNG for each unit of a plot."""
+
+
+def write_picture(spec: Spec, path: Path) -> None:
+    """Draw a plot with its data into a file. The extension selects the format: `.png`, `.svg` or `.pdf`."""
+    import vl_convert
+
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(spec, config=THEMES["light"]), encoding="utf-8")
+    elif path.suffix == ".pdf":
+        path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=THEMES["light"]))
+    else:
+        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, config=THEMES["light"]))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from helm_longctx.apps.exchange.export import write_csv
-from helm_longctx.documents.document import Answer, Block, Figure, Report
+from helm_longctx.documents.data import dump_json, write_data
+from helm_longctx.documents.document import Report
 from helm_longctx.documents.plots import THEMES
-from helm_longctx.results.boards import Board
-from helm_longctx.results.rows import score_rows
 
 ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -61,34 +56,6 @@ def write_assets(folder: Path) -> None:
         (assets / name).write_bytes((resources.files("helm_longctx.documents") / "assets" / name).read_bytes())
     (assets / "themes.js").write_text(f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8")
     (assets / "vega.js").write_text(make_plot_script(), encoding="utf-8")
-
-
-def write_data(block: Block, folder: Path) -> None:
-    """Write the data of a plot as CSV and JSON, and of a table as CSV."""
-    if isinstance(block, Answer):
-        return
-    write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
-    if isinstance(block, Figure):
-        (folder / f"{block.name}.json").write_bytes(dump_json(list(block.rows), orjson.OPT_INDENT_2))
-
-
-def write_scores(boards: Iterable[Board], folder: Path) -> None:
-    """Write all scores of the boards to `scores.json` and `scores.csv`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = [row for board in boards for row in score_rows(board)]
-    (folder / "scores.json").write_bytes(dump_json(rows))
-    cells = [[";".join(each) if isinstance(each, list) else each for each in row.values()] for row in rows]
-    write_csv(folder / "scores.csv", list(rows[0]), cells)
-
-
-def dump_json(value: Any, option: int = 0) -> bytes:
-    """Serialize a value. NaN and infinity become null, and lone surrogates become question marks."""
-    option |= orjson.OPT_NON_STR_KEYS
-    try:
-        return orjson.dumps(value, option=option)
-    except TypeError:  # orjson refuses lone surrogates
-        clean = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-        return orjson.dumps(json.loads(clean), option=option)
 
 
 def safe_json(value: Any) -> str:

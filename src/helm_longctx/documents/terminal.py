@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from helm_longctx.documents.document import Answer, Block, Cell, Column, Table
-from helm_longctx.redaction.invisible import escape_invisible
+from helm_longctx.documents.document import Answer, Block, Column, Table
+from helm_longctx.redaction.abbreviation import escape_invisible
 
 _WIDTH = 120
 """Number of columns if standard output is not a terminal, where rich would assume 80."""
@@ -35,6 +35,7 @@ def print_table(table: Table) -> None:
 
     Columns that do not fit beside the first one are in further tables with the same rows.
     """
+    # Names of models are no markup.
     console = _Console(width=find_width(), markup=False, emoji=False)
     for grid in _grids(table, find_width()):
         console.print(grid)
@@ -48,7 +49,7 @@ def find_width() -> int:
 
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
-    columns = [(column, [_text(row[place]) for row in table.rows]) for place, column in enumerate(table.columns)]
+    columns = [(column, [row[place].line for row in table.rows]) for place, column in enumerate(table.columns)]
     first, rest = columns[0], columns[1:]
     while True:
         # The borders are a character, and a column's padding and right border are three.
@@ -73,19 +74,9 @@ def _least_width(column: Column, cells: Sequence[str]) -> int:
     return max(*map(cell_len, column.title.split() or [""]), min(longest, _FOLD) if column.folds else longest, 1)
 
 
-def _text(cell: Cell) -> str:
-    return f"{cell.text} ({cell.detail})" if cell.detail else cell.text
-
-
 class _Console(Console):
     """A console that shows control characters in texts as escapes, so that no name of a model controls the terminal."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text of a table. rich calls this for titles, headings and cells."""
         return super().render_str(escape_invisible(text), **options)
-
-
-def print_grid(table: Grid) -> None:
-    """Print a table of rich as wide as the terminal."""
-    # Names of models are no markup.
-    _Console(width=find_width(), markup=False, emoji=False).print(table)

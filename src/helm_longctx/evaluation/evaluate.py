@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from helm_longctx.errors import InputError, bad_argument
 
 if TYPE_CHECKING:
-    from helm_longctx.cli.config.load import Options
+    from helm_longctx.config.load import Options
     from helm_longctx.evaluation.models import GivenModel
     from helm_longctx.evaluation.result import EvaluationResult
 
@@ -76,7 +76,7 @@ def evaluate(
     """
     given_arguments = dict(locals())
     # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
-    from helm_longctx.cli.logs import set_log_levels, show_log
+    from helm_longctx.config.logs import set_log_levels, show_log
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.results.reading import read_results
     from helm_longctx.tasks.registry import BENCHMARKS
@@ -112,7 +112,7 @@ def _describe_models(
 
 def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> Options:
     """Return the arguments of `evaluate` as options of `helm-longctx run`, without those that are not given."""
-    from helm_longctx.cli.config.load import Options
+    from helm_longctx.config.load import Options
 
     def as_list(value: Any) -> Any:
         return [value] if isinstance(value, str | int) else value and list(value)
@@ -148,9 +148,9 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
     """
     from helm.benchmark.runner import RunnerError
 
-    from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.plan import make_plan, use_settings
-    from helm_longctx.cli.shared import fill_registries
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.shared import fill_registries
     from helm_longctx.evaluation.models import register
     from helm_longctx.evaluation.runner import ObjectRunner
     from helm_longctx.results.suite import suite_path

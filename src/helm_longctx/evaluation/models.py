@@ -18,8 +18,7 @@ from helm.benchmark.model_metadata_registry import get_all_models
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.endpoints.files import add_entries
-from helm_longctx.models.endpoints.registration import describe_model
-from helm_longctx.models.endpoints.tokenizer import load_tokenizer
+from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
 from helm_longctx.models.engines import Engine
 from helm_longctx.models.objects import OBJECTS, Function
 

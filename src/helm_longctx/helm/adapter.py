@@ -19,18 +19,13 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_styles
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.tasks.cutting.context_end import NoRoomError
-from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.entry import arguments_of_method
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def method_for(style: str, truncation: str) -> str:
-    """Return the adapter method with two arguments of a run entry in its name. HELM passes an adapter no others."""
-    return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
 
 
 class TooLongError(InputError):
@@ -63,10 +58,9 @@ class LongContextAdapter(Adapter):
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
-        # `method_for` put the arguments into the method's name.
-        parts = adapter_spec.method.split("_")[1:]
-        self.refuses = "error" in parts
-        asked = next((part for part in parts if part != "error"), "auto")
+        arguments = arguments_of_method(adapter_spec.method)
+        self.refuses = "truncation" in arguments
+        asked = arguments.get("style", "auto")
         self.style = resolve_style(asked, adapter_spec.model_deployment)
         self.takes_both_styles = takes_both_styles(adapter_spec.model_deployment)
         self.sends_messages = sends_messages(adapter_spec.model_deployment)

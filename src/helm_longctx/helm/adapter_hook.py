@@ -41,9 +41,9 @@ class _Loader:
 
 
 def _apply() -> None:
-    from helm_longctx.helm.patches import apply_adapter_patch
+    from helm_longctx.helm.patches import make_our_adapter
 
-    apply_adapter_patch()
+    make_our_adapter.apply()
 
 
 def patch_adapter_on_import() -> None:

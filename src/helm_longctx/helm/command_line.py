@@ -33,7 +33,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
-from helm_longctx.helm.patches import apply_lookup_patch
+from helm_longctx.helm.patches import find_registered_first
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
@@ -131,7 +131,7 @@ def make_run_specs(
     """
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 
-    apply_lookup_patch()
+    find_registered_first.apply()
     args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None

@@ -16,8 +16,7 @@ from helm_longctx.data.hub import HubFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.truncation import Truncator, load_tokenizer
-from helm_longctx.tasks.codec import make_codec
-from helm_longctx.tasks.counting import make_counter
+from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
 from helm_longctx.tasks.entry import Entry, is_our_method
 from helm_longctx.tasks.task import Settings
 
@@ -47,7 +46,7 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     if not is_our_method(spec.adapter_spec.method):
         return spec
     entry = create_scenario(spec.scenario_spec).entry
-    if entry.settings.count_with or not entry.counts_tokens:
+    if entry.settings.count_with or not any("count_with" in task.arguments for task in entry.tasks):
         return spec
     name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
     if not name:
@@ -79,7 +78,7 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     if config := get_tokenizer_config(name):
         return _load_registered(config)
     if (Path(name) / "tokenizer.json").is_file():
-        return _read_tokenizer(Path(name) / "tokenizer.json")
+        return read_tokenizer(Path(name) / "tokenizer.json")
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
@@ -88,7 +87,7 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
         )
     file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
     ensure([file], root, f"the same command, with a login that can read {name}")
-    return _read_tokenizer(root / file.path)
+    return read_tokenizer(root / file.path)
 
 
 def _load_registered(config: TokenizerConfig) -> Any:
@@ -105,12 +104,3 @@ def _load_registered(config: TokenizerConfig) -> Any:
             " longctx/words"
         )
     return tokenizer
-
-
-def _read_tokenizer(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception
-        raise InputError(f"{path}: not a fast tokenizer file") from error

@@ -22,10 +22,10 @@ from helm.benchmark.metrics.statistic import Stat, merge_stat
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.models.apis.names import find_other_model
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
     Usage,
+    find_other_model,
     is_empty,
     measures_of,
     model_of,
@@ -33,8 +33,7 @@ from helm_longctx.models.apis.usage import (
     thinking_unfinished,
     usage_of,
 )
-from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
-from helm_longctx.tasks.judge_scores import BY_JUDGE
+from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
@@ -46,9 +45,6 @@ FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "reque
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
-
-GRADES = "judge_score"
-"""The score whose values are grades (the correctness of a fluent answer, 0 to 3). An F1 has no grades."""
 
 
 class LongContextMetric(Metric):
@@ -362,7 +358,8 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
     for (headline, name), by_judge in _judge_scores(rows).items():
         instances = sorted({instance for scores in by_judge.values() for instance in scores})
         ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
-        has_grades = headline == GRADES
+        # The judged score is a grade (the correctness of a fluent answer, 0 to 3). An F1 is none.
+        has_grades = headline == JUDGED[0]
         values = {"jury_alpha": krippendorff_alpha(list(ratings.values()), "ordinal" if has_grades else "interval")}
         for one, other in combinations(ratings, 2) if has_grades else ():
             values[f"jury_kappa:{one}|{other}"] = cohen_kappa(ratings[one], ratings[other], "quadratic")

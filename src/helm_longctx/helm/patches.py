@@ -1,6 +1,6 @@
 """All changes of HELM: the function that each replaces, the reason, and a check that fails when HELM changes.
 
-HELM has no extension points for these changes. `apply_adapter_patch` runs when the package is imported, because HELM
+HELM has no extension points for these changes. `make_our_adapter` is applied when the package is imported, because HELM
 must be able to make our adapter in processes that load no plugin. All other patches are applied when a run of ours is
 built (`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
 
@@ -31,9 +31,8 @@ from helm_longctx._moved import current_name
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.models.apis.attempt import OpensStore, store_watch
-from helm_longctx.models.apis.guard import guard_library
-from helm_longctx.models.apis.limits import LimitedBody
+from helm_longctx.models.apis.guard import LimitedBody, guard_library
+from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.origin import check_origin, is_direct
@@ -65,8 +64,8 @@ class Patch:
     parameters: tuple[str, ...]
     replacement: Callable[..., Any]
 
-    def apply(self) -> None:
-        """Replace the function, once.
+    def apply(self) -> bool:
+        """Replace the function, once. Return whether it was not replaced before.
 
         Raises:
             RuntimeError: the installed HELM lacks the function, or its parameters differ.
@@ -78,7 +77,7 @@ class Patch:
         found = inspect.getattr_static(owner, self.name, None)
         theirs = found.__func__ if isinstance(found, staticmethod) else found
         if getattr(theirs, _MARK, False):
-            return
+            return False
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
             what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
@@ -92,6 +91,7 @@ class Patch:
 
         setattr(ours, _MARK, True)
         setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+        return True
 
 
 def _replaces(owner: str, name: str, parameters: str = "") -> Callable[[Callable[..., Any]], Patch]:
@@ -125,7 +125,7 @@ _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
 
 
 @_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter")
-def _make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
+def make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
     from helm_longctx.tasks.entry import is_our_method
@@ -319,7 +319,7 @@ def _take_tokenizers(
 
 
 @_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function")
-def _find_registered_first(theirs: Any, name: str) -> Any:
+def find_registered_first(theirs: Any, name: str) -> Any:
     """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
     from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
 
@@ -341,15 +341,6 @@ class SteadyClock:
         return self._start + time.monotonic()
 
 
-def apply_adapter_patch() -> None:
-    """Add our methods to HELM's adapter factory. Idempotent.
-
-    Raises:
-        RuntimeError: this version of HELM is not supported.
-    """
-    _make_our_adapter.apply()
-
-
 def has_our_adapter() -> bool:
     """Whether HELM's adapter factory knows our methods."""
     from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
@@ -368,12 +359,12 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    for patch in _OF_RUNS:
-        patch.apply()
-    if not isinstance(helm.common.request.time, SteadyClock):
-        helm.common.request.time = SteadyClock()
+    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    if _register_arguments in applied:
         for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
             register_arguments(deployment.client_spec.args)
+    if not isinstance(helm.common.request.time, SteadyClock):
+        helm.common.request.time = SteadyClock()
 
 
 def apply_seed_patch() -> None:
@@ -404,15 +395,6 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
         yield
     finally:
         yaml.safe_load = safe_load
-
-
-def apply_lookup_patch() -> None:
-    """Make HELM find our run entries without the import of its own. Idempotent.
-
-    Raises:
-        RuntimeError: this version of HELM is not supported.
-    """
-    _find_registered_first.apply()
 
 
 def apply_slurm_patch(module: str) -> None:

@@ -19,14 +19,13 @@ from helm_longctx._version import VERSION
 from helm_longctx.data.fetch import find_lacking
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry, fetch_command, select_category
+from helm_longctx.tasks.entry import Entry, check_entry, digest_own_files, fetch_command, method_for, select_category
 from helm_longctx.tasks.registry import OURS
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
@@ -103,7 +102,7 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
     if entry.settings.length is not None:
         # The length is a number, so that `8k` and `8192` make the same scenario.
         arguments["length"] = entry.settings.length
-    if digest := entry.files_digest:
+    if digest := digest_own_files(entry.tasks, entry.settings.path):
         arguments["files"] = digest
     return spec_of(
         ScenarioSpec,
@@ -127,7 +126,8 @@ def _adapter_spec(entry: Entry) -> AdapterSpec:
         max_train_instances=0,
         num_outputs=1,
         num_trials=entry.repeats,
-        temperature=entry.temperature,
+        # The temperature belongs to the protocol, so all tasks have the same.
+        temperature=max(task.variant(entry.settings).temperature for task in entry.tasks),
         max_tokens=entry.max_tokens,
     )
 
@@ -157,6 +157,6 @@ def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputEr
     errors = {}
     for name, (entry, sources) in needed.items():
         if lacking := [path for source in sources for path in source.paths if path in failed]:
-            command = entry.fetch_command(root)
+            command = fetch_command([entry], root)
             errors[name] = root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
     return errors

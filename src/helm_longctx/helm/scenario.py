@@ -23,7 +23,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry
+from helm_longctx.tasks.entry import Entry, check_entry, fetch_command
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
@@ -88,7 +88,7 @@ class LongContextScenario(Scenario):
         """
         root = DataRoot.of_scenario(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
-        ensure(sources, root, self.entry.fetch_command(root))
+        ensure(sources, root, fetch_command([self.entry], root))
         settings = settings_with_tokenizer(self.entry, root)
         for task in self.entry.tasks:
             if task.unscored:

@@ -46,15 +46,16 @@ def deployment_style(name: str) -> Style | None:
     # A base model cannot chat, even if its client can send chats.
     if style == "both":
         return None if _follows_instructions(deployment) else "completion"
-    if style is not None:
-        return _style(style == "chat")
     client = deployment.client_spec.class_name
-    if client in RAW_TEXT_CLIENTS:
-        return "completion"
-    if client == HUGGING_FACE_CLIENT:
-        template = deployment.client_spec.args.get("apply_chat_template")
-        return _style(template if template is not None else _follows_instructions(deployment))
-    return _style(client.startswith("helm.clients.") or _follows_instructions(deployment))
+    template = deployment.client_spec.args.get("apply_chat_template") if client == HUGGING_FACE_CLIENT else None
+    if style is not None:
+        chats = style == "chat"
+    elif client in RAW_TEXT_CLIENTS or template is not None:
+        chats = bool(template)
+    else:
+        is_helms = client.startswith("helm.clients.") and client != HUGGING_FACE_CLIENT
+        chats = is_helms or _follows_instructions(deployment)
+    return "chat" if chats else "completion"
 
 
 def resolve_style(style: str, deployment: str) -> Style | None:
@@ -99,10 +100,6 @@ def _client_class(deployment: ModelDeployment) -> type:
         return get_class_by_name(deployment.client_spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled):
         return object
-
-
-def _style(chats: bool) -> Style:
-    return "chat" if chats else "completion"
 
 
 def _follows_instructions(deployment: ModelDeployment) -> bool:

@@ -1,7 +1,5 @@
 """The annotator that judges answers with language models. HELM runs it after the answers and before the metric."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from functools import cached_property
@@ -63,7 +61,12 @@ class AnswerAnnotator(JudgeAnnotator):
     @cached_property
     def _judges(self) -> list[Judge]:
         """The judges. They are found when answers are judged, so that questions can be made without a key."""
-        names = self._judge.split("+") if self._is_named else _official_judge(self.official, self._client.credentials)
+        try:
+            found = None if self._is_named else find_official_judge(self.official, self._client.credentials)
+        except InputError as error:  # the answers are paid for, so no error may end the run
+            _log.error("answers are not judged: %s", error)
+            found = None
+        names = self._judge.split("+") if self._is_named else filter(None, [found])
         return [_find_judge(name, self._client) for name in dict.fromkeys(names)]
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
@@ -127,8 +130,13 @@ class AnswerAnnotator(JudgeAnnotator):
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
         replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
-        answers = zip(states, questions_by_answer, replies_by_answer, strict=True)
-        return [self._annotation(*answer) for answer in answers]
+        annotations: list[dict[str, Any]] = []
+        for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True):
+            own = self.judgements.get(state.instance.sub_split or "")
+            has_verdict = questions or (own and own.counts_silence and replies and is_answered(state))
+            judged = self._verdicts(state, replies) if has_verdict else {}
+            annotations.append(_NO_VERDICT if questions is None else judged)
+        return annotations
 
     def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
         """Return the questions about an answer: empty if it is not judged, None if it should be judged but cannot."""
@@ -140,16 +148,6 @@ class AnswerAnnotator(JudgeAnnotator):
             log_once(self._logged, state, error)
             # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
-
-    def _annotation(
-        self, state: RequestState, questions: dict[str, JudgeRequest] | None, replies: Replies
-    ) -> dict[str, Any]:
-        """Return the annotation of one answer, from what `_questions` returns and the replies to it."""
-        if questions is None:
-            return _NO_VERDICT
-        own = self.judgements.get(state.instance.sub_split or "")
-        has_verdict = questions or (own and own.counts_silence and replies and is_answered(state))
-        return self._verdicts(state, replies) if has_verdict else {}
 
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
@@ -248,16 +246,6 @@ def _task_and_record(state: RequestState) -> tuple[str, Record]:
     """Return an answer's task, and its scored record with the question."""
     sample = Sample.from_json(state.instance.extra_data)
     return state.instance.sub_split or "", {**scored_record(state, sample), "question": sample.question}
-
-
-def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:
-    """Return the official judge's deployment. If there is none, log why answers are not judged, and return nothing."""
-    try:
-        found = find_official_judge(official, credentials)
-    except InputError as error:  # the answers are paid for, so no error may end the run
-        _log.error("answers are not judged: %s", error)
-        return []
-    return [found] if found else []
 
 
 def _find_judge(name: str, client: AutoClient) -> Judge:

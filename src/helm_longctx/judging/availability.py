@@ -4,8 +4,6 @@ The reply is not cached on disk, because a judge that answered last month may be
 in a process.
 """
 
-from __future__ import annotations
-
 import inspect
 import tempfile
 import threading
@@ -85,7 +83,14 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
     names = list(_hosts(official, credentials))
     if not names:
         # The runner and the annotator of each run both look for the judge.
-        warn_once(f"answers are not judged: {_explain_absence(official, credentials)}; {INSTEAD}")
+        why = f"there is no key for the official judge {official}"
+        try:
+            find_key(get_model_deployment(official), credentials)
+        except MissingPackageError as error:
+            why = str(error)
+        except UnavailableJudgeError:  # without a key
+            pass
+        warn_once(f"answers are not judged: {why}; {INSTEAD}")
         return None
     require("judges", f"judge=auto ({official})")
     hosts = {name: _availability(name, credentials) for name in names}
@@ -119,16 +124,6 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _explain_absence(official: str, credentials: Mapping[str, Any]) -> str:
-    try:
-        find_key(get_model_deployment(official), credentials)
-    except MissingPackageError as error:
-        return str(error)
-    except UnavailableJudgeError:  # without a key
-        pass
-    return f"there is no key for the official judge {official}"
-
-
 def _explain(found: Availability) -> str:
     words = _REASONS.get(found.failure or Failure.UNKNOWN)
     return f"{words} ({found.reason})" if words else "does not answer"
@@ -151,7 +146,10 @@ def _availability(deployment: str, credentials: Mapping[str, Any]) -> Availabili
 
 def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availability:
     try:
-        if not _is_server(record):
+        own = get_class_by_name(record.client_spec.class_name)
+        has_address = "base_url" in inspect.signature(own.__init__).parameters
+        # A local model would only be loaded for the question.
+        if not (has_address or any(base.__name__ in LIBRARIES for base in own.__mro__)):
             return Availability()
         # HELM's client wants a folder for files, which this request does not need.
         with tempfile.TemporaryDirectory() as folder:
@@ -161,10 +159,3 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
             return ask_model(client, tiny_request(model, record.name, messages))
     except Exception as error:  # the constructors of HELM's clients raise many kinds
         return Availability(failure_of_error(error), describe_error(error))
-
-
-def _is_server(record: ModelDeployment) -> bool:
-    """Return whether a deployment is asked over a network. A local model would only be loaded for the question."""
-    client = get_class_by_name(record.client_spec.class_name)
-    has_address = "base_url" in inspect.signature(client.__init__).parameters
-    return has_address or any(base.__name__ in LIBRARIES for base in client.__mro__)

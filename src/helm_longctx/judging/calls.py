@@ -1,7 +1,5 @@
 """Calls to judges: their settings, their sender, and how a reply is read."""
 
-from __future__ import annotations
-
 from helm.clients.client import Client
 from helm.common.request import RequestResult
 

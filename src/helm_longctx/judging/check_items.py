@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, Verdict
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
 from helm_longctx.judging.jury import ask_judges
 
 if TYPE_CHECKING:
@@ -96,31 +96,17 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
 
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
-    item, verdict = check.item, _merge_verdicts(replies.values())
+    item, missing = check.item, [reply for reply in replies.values() if reply.verdict is None]
+    # The verdicts of all parts are one. Without the verdict of a part there is none.
+    verdict = None if missing else {name: grade for r in replies.values() for name, grade in (r.verdict or {}).items()}
+    unread = "failed" if any(reply.text is None for reply in missing) else "unreadable"
     about = {name: value for name, value in asdict(item).items() if name in ("id", "task", "kind", "like", "place")}
     return {
         **about,
-        "state": _state(replies.values()),
+        "state": unread if missing else "judged",
         "verdict": verdict,
         "right": None if verdict is None else item.accepts(verdict),
         "score": None if verdict is None else check.score({part: reply.text or "" for part, reply in replies.items()}),
         "expected_score": check.expected_score,
         "error": next((reply.error for reply in replies.values() if reply.error), None),
     }
-
-
-def _merge_verdicts(replies: Iterable[Reply]) -> Verdict | None:
-    """Merge the verdicts of all parts into one; None if a part has no verdict."""
-    numbers: dict[str, Any] = {}
-    for reply in replies:
-        if reply.verdict is None:
-            return None
-        numbers |= reply.verdict
-    return numbers
-
-
-def _state(replies: Iterable[Reply]) -> str:
-    missing = [reply for reply in replies if reply.verdict is None]
-    if not missing:
-        return "judged"
-    return "failed" if any(reply.text is None for reply in missing) else "unreadable"

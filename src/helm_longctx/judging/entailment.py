@@ -11,6 +11,7 @@ import math
 import re
 import sqlite3
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -109,26 +110,19 @@ def gpu_has_room(needed: int) -> bool:
     return torch.cuda.is_available() and torch.cuda.mem_get_info()[0] >= needed
 
 
-class HubEntailment:
-    """An NLI model of the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
-
-    The model is loaded on first use. Inputs are never truncated (HELMET eval_alce.py _run_nli_autoais): a pair that is
-    longer than the model's positions gets no verdict.
+class HubModel:
+    """A model of the hub or of a folder, which is loaded on first use.
 
     Args:
         model: a folder, or `name` or `name@revision` on the hub, where the revision is a commit, tag or branch. Without
-            a revision the official judge is loaded at its pinned commit, and others at the latest commit of main.
+            a revision the latest commit of main is loaded.
     """
 
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
         self._model, _, self._revision = (model, "", "") if self._folder else model.partition("@")
-        # The official model is pinned, because a change of it would change scores without notice.
-        if self._model == TRUE_NLI:
-            self._revision = self._revision or TRUE_NLI_COMMIT
-        self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
         self._lock = threading.Lock()
-        self._loaded: _NliModel | InputError | None = None
+        self._loaded: Any = None
 
     @cached_property
     def name(self) -> str:
@@ -137,9 +131,45 @@ class HubEntailment:
 
     @cached_property
     def _version(self) -> str | None:
-        # The version is determined without the weights: if the cache has all verdicts under this name, no model need be
+        # The version is determined without the weights: if a cache has all results under this name, no model need be
         # loaded.
         return digest_folder(self._folder) if self._folder else find_commit(self._model, self._revision)
+
+    def _find(self) -> Any:
+        """Return the loaded model, or raise the `InputError` of the first attempt. The caller has the lock."""
+        if self._loaded is None:
+            try:
+                self._loaded = self._load()
+            except InputError as error:
+                self._loaded = error  # every answer asks for the model, and each attempt to load it can take minutes
+        if isinstance(self._loaded, InputError):
+            raise self._loaded
+        return self._loaded
+
+    @abstractmethod
+    def _load(self) -> Any:
+        """Load the model.
+
+        Raises:
+            InputError: it cannot be loaded.
+        """
+
+
+class HubEntailment(HubModel):
+    """An NLI model of the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
+
+    Inputs are never truncated (HELMET eval_alce.py _run_nli_autoais): a pair that is
+    longer than the model's positions gets no verdict.
+
+    Without a revision the official judge is loaded at its pinned commit.
+    """
+
+    def __init__(self, model: str):
+        super().__init__(model)
+        # The official model is pinned, because a change of it would change scores without notice.
+        if self._model == TRUE_NLI:
+            self._revision = self._revision or TRUE_NLI_COMMIT
+        self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair; the verdict is None for a pair that is too long for the model.
@@ -148,22 +178,14 @@ class HubEntailment:
             InputError: the model cannot be loaded, or is not an NLI model.
         """
         with self._lock:  # HELM runs annotators in several threads
-            if isinstance(self._loaded, InputError):
-                raise self._loaded
-            if self._loaded is None:
-                self._load()
-            assert isinstance(self._loaded, _NliModel)
-            verdicts = self._loaded.entails(pairs)
+            model: _NliModel = self._find()
+            verdicts = model.entails(pairs)
         if long := verdicts.count(None):
             _log.warning("%s: %d of %d pairs are too long for it", self.name, long, len(verdicts))
         return verdicts
 
-    def _load(self) -> None:
-        try:
-            self._loaded = _load(self._model, self._version)
-        except InputError as error:
-            self._loaded = error  # every instance asks for the model, and each attempt to load it can take minutes
-            raise
+    def _load(self) -> _NliModel:
+        return _load(self._model, self._version)
 
 
 class _NliModel:
@@ -179,7 +201,9 @@ class _NliModel:
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         verdicts: list[bool | None] = [None] * len(pairs)
-        inputs = [self._encode(pair) for pair in pairs]
+        # The official words (HELMET eval_alce.py _run_nli_autoais).
+        form = "premise: {} hypothesis: {}"
+        inputs = [self.tokenizer(*([form.format(*pair)] if self.entailed is None else pair)) for pair in pairs]
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
         fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
@@ -189,12 +213,6 @@ class _NliModel:
             for i, verdict in zip(places, self._verdicts(padded), strict=True):
                 verdicts[i] = verdict
         return verdicts
-
-    def _encode(self, pair: Pair) -> Any:
-        if self.entailed is None:
-            # The official words (HELMET eval_alce.py _run_nli_autoais).
-            return self.tokenizer("premise: {} hypothesis: {}".format(*pair))
-        return self.tokenizer(*pair)
 
     def _verdicts(self, padded: Any) -> list[bool]:
         import torch
@@ -310,11 +328,9 @@ class DeploymentEntailment:
         return verdicts
 
     def _verdict(self, pair: Pair) -> bool | None:
-        passage, claim = pair
-        prompt = PROMPT.format(passage=passage, claim=claim)
-        verdict = self._judge.ask(
-            JudgeRequest(prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)
-        ).verdict
+        prompt = PROMPT.format(passage=pair[0], claim=pair[1])
+        request = JudgeRequest(prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)
+        verdict = self._judge.ask(request).verdict
         return verdict["entails"] if verdict else None
 
 
@@ -348,28 +364,18 @@ class CachedEntailment:
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair. Pairs without a verdict are not stored, so the next call asks for them again."""
-        keys = [self._key(pair) for pair in pairs]
-        stored = self._load_verdicts(keys)
+        texts = ("\0".join((self._judge.name, *pair)).encode("utf-8", "surrogatepass") for pair in pairs)
+        keys = [hashlib.sha256(text).hexdigest() for text in texts]
+        with self._lock:
+            select = "SELECT key, entailed FROM verdicts WHERE key = ?"
+            rows = [self._database.execute(select, (key,)).fetchone() for key in dict.fromkeys(keys)]
+        stored = {row[0]: bool(row[1]) for row in rows if row}
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
         # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair; both verdicts are
         # equal.
         verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
-        self._store_verdicts({key: verdict for key, verdict in verdicts.items() if verdict is not None})
-        return [stored.get(key, verdicts.get(key)) for key in keys]
-
-    def _key(self, pair: Pair) -> str:
-        parts = (self._judge.name, *pair)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-    def _load_verdicts(self, keys: Sequence[str]) -> dict[str, bool]:
-        with self._lock:
-            rows = [
-                self._database.execute("SELECT key, entailed FROM verdicts WHERE key = ?", (key,)).fetchone()
-                for key in dict.fromkeys(keys)
-            ]
-        return {row[0]: bool(row[1]) for row in rows if row}
-
-    def _store_verdicts(self, verdicts: dict[str, bool]) -> None:
+        known = [(key, verdict) for key, verdict in verdicts.items() if verdict is not None]
         with self._lock, self._database:
-            self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", verdicts.items())
+            self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known)
+        return [stored.get(key, verdicts.get(key)) for key in keys]

@@ -134,7 +134,8 @@ class Judge:
                 return Reply(text, None, result, usages)
             text, error = reply_text(result)
             if result.success and not result.cached:
-                usages.append(usage_of(result) or _estimate_usage(request.text, text or ""))
+                estimate = Usage(len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS)
+                usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
             if text and verdict is not None and output_truncated(result) and _may_go_on(request, text, verdict):
                 # Scorers read the text, so it is not kept.
@@ -145,7 +146,11 @@ class Judge:
 
     def _result(self, request: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
         """Request reply `number`. Return it, or the error if the call keeps failing."""
-        prompt, messages = self._prompt_and_messages(request)
+        prompt, messages = request.text, self._messages
+        if request.system and self._takes_system:
+            # HELM's clients ignore a prompt that comes with messages, or refuse it.
+            turns = {"system": request.system, "user": request.prompt}
+            prompt, messages = "", [{"role": role, "content": content} for role, content in turns.items()]
         seeded = SeededRequest(
             model=self.model,
             model_deployment=self.name,
@@ -169,13 +174,6 @@ class Judge:
         attempt.cache_replies()
         return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
 
-    def _prompt_and_messages(self, request: JudgeRequest) -> tuple[str, list[dict[str, str]] | None]:
-        if not (request.system and self._takes_system):
-            return request.text, self._messages
-        # HELM's clients ignore a prompt that comes with messages, or refuse it.
-        turns = {"system": request.system, "user": request.prompt}
-        return "", [{"role": role, "content": content} for role, content in turns.items()]
-
 
 def _parse(request: JudgeRequest, text: str) -> Verdict | None:
     try:
@@ -187,10 +185,6 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
 def _may_go_on(request: JudgeRequest, text: str, verdict: Verdict) -> bool:
     """Whether a verdict is at the very end and could be only its beginning, as `GRADE: 1` of `GRADE: 10`."""
     return (text[-1].isalnum() or text[-1] == ".") and _parse(request, f"{text}0") != verdict
-
-
-def _estimate_usage(prompt: str, reply: str) -> Usage:
-    return Usage(input_tokens=len(prompt) // CHARACTERS, output_tokens=len(reply) // CHARACTERS)
 
 
 def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:

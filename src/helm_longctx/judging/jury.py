@@ -1,7 +1,5 @@
 """Asks several judges many questions in parallel, and estimates what that costs."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +13,36 @@ from tqdm import tqdm
 from helm_longctx.judging.calls import PARALLEL, setting
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
 from helm_longctx.models.apis.prices import Prices, find_prices
+
+
+class Spending:
+    """Adds up calls, tokens and dollars. Threads may share it; `str` gives a summary.
+
+    Args:
+        prices: the judges' prices by the names of their deployments; None for a judge whose prices are not known.
+    """
+
+    def __init__(self, prices: Mapping[str, Prices | None]) -> None:
+        self._prices = prices
+        self.calls = self.input_tokens = self.output_tokens = 0
+        self.dollars: float | None = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, judge: str, reply: Reply) -> None:
+        """Add the cost of a reply's calls. Replies from the cache cost nothing."""
+        prices = self._prices[judge]
+        with self._lock:
+            for usage in reply.usages:
+                dollars = prices.dollars(usage) if prices else None
+                self.calls += 1
+                self.input_tokens += usage.input_tokens
+                self.output_tokens += usage.output_tokens
+                # One unknown price makes the sum unknown: a part of it would look like the whole.
+                self.dollars = None if dollars is None or self.dollars is None else self.dollars + dollars
+
+    def __str__(self) -> str:
+        dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
+        return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
 
 
 def ask_judges(
@@ -74,33 +102,3 @@ def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending:
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
         herror(f"judge {judge} gave no verdict on {times} questions: {error}")
-
-
-class Spending:
-    """Adds up calls, tokens and dollars. Threads may share it; `str` gives a summary.
-
-    Args:
-        prices: the judges' prices by the names of their deployments; None for a judge whose prices are not known.
-    """
-
-    def __init__(self, prices: Mapping[str, Prices | None]) -> None:
-        self._prices = prices
-        self.calls = self.input_tokens = self.output_tokens = 0
-        self.dollars: float | None = 0.0
-        self._lock = threading.Lock()
-
-    def add(self, judge: str, reply: Reply) -> None:
-        """Add the cost of a reply's calls. Replies from the cache cost nothing."""
-        prices = self._prices[judge]
-        with self._lock:
-            for usage in reply.usages:
-                dollars = prices.dollars(usage) if prices else None
-                self.calls += 1
-                self.input_tokens += usage.input_tokens
-                self.output_tokens += usage.output_tokens
-                # One unknown price makes the sum unknown: a part of it would look like the whole.
-                self.dollars = None if dollars is None or self.dollars is None else self.dollars + dollars
-
-    def __str__(self) -> str:
-        dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
-        return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"

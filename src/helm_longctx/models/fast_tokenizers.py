@@ -29,11 +29,7 @@ _OLD_FILES = ("special_tokens_map.json", "added_tokens.json")
 """Files that transformers reads if the configuration has no `DECODER`."""
 
 _CHANGES = (
-    "auto_map",
-    "add_bos_token",
-    "add_eos_token",
-    "add_prefix_space",
-    "split_special_tokens",
+    *("auto_map", "add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens"),
     "fix_mistral_regex",
 )
 """Keys of the configuration by which transformers changes the tokenizer."""
@@ -110,7 +106,10 @@ def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None
         model = folder / "config.json"
         model_type = json.loads(model.read_bytes()).get("model_type") if model.is_file() else None
         has_older = any((folder / name).exists() for name in _OLD_FILES) and DECODER not in config
-        if model_type not in _MODEL_TYPES or not _is_plain(config) or has_older:
+        # Whether transformers reads the tokenizer's file, and changes nothing in it besides its special tokens.
+        is_plain = str(config.get("tokenizer_class")).removesuffix("Fast") in _PLAIN
+        is_plain &= all(config.get(key) is None for key in _CHANGES)
+        if model_type not in _MODEL_TYPES or not is_plain or has_older:
             return None
         tokenizer = Tokenizer.from_file(str(folder / FILE))
         # A saved tokenizer can have settings for training.
@@ -121,19 +120,14 @@ def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None
         return None
 
 
-def _is_plain(config: Mapping[str, Any]) -> bool:
-    """Whether transformers reads the tokenizer's file, and changes nothing in it besides its special tokens."""
-    is_plain = str(config.get("tokenizer_class")).removesuffix("Fast") in _PLAIN
-    return is_plain and all(config.get(key) is None for key in _CHANGES)
-
-
 def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
     """Add the special tokens that the file lacks, as transformers does. Return whether it would change nothing else."""
     added = tokenizer.get_added_tokens_decoder()
     known = {token.content for token in added.values()}
-    records = config.get(DECODER, {})
-    if any(not _is_same(added.get(int(number)), record) for number, record in records.items()):
-        return False
+    for number, record in config.get(DECODER, {}).items():
+        token = added.get(int(number))
+        if token is None or any(getattr(token, name) != value for name, value in record.items()):
+            return False
     named = {key: value for key, value in config.items() if key.endswith("_token") and value is not None}
     lists = (config.get(key) or () for key in ("additional_special_tokens", "extra_special_tokens"))
     others = [value for key, value in named.items() if key not in _SPECIAL or not isinstance(value, str)]
@@ -142,11 +136,6 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
     special = dict.fromkeys(named[key] for key in _SPECIAL if key in named and isinstance(named[key], str))
     tokenizer.add_tokens([AddedToken(token, special=True) for token in special if token not in known])
     return True
-
-
-def _is_same(token: AddedToken | None, record: Mapping[str, Any]) -> bool:
-    """Whether an added token of the file is as the configuration says."""
-    return token is not None and all(getattr(token, name) == value for name, value in record.items())
 
 
 def _content(token: Any) -> Any:

@@ -60,6 +60,7 @@ def register() -> None:
         folder = {"pretrained_model_name_or_path": str(resources.files("helm_longctx") / "models/baselines/words")}
         spec = TokenizerSpec("helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder)
         register_tokenizer_config(TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token=""))
+    window = NoTokenizerWindowService
     for name, title, client, about in _MODELS:
         if name in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
             continue
@@ -77,10 +78,10 @@ def register() -> None:
         register_model_deployment(
             ModelDeployment(
                 name=name,
-                client_spec=ClientSpec(_class_path(client)),
+                client_spec=ClientSpec(f"{client.__module__}.{client.__name__}"),
                 tokenizer_name=WORDS,
                 # Other window services would tokenize each prompt to compare its length with a limit. There is none.
-                window_service_spec=WindowServiceSpec(_class_path(NoTokenizerWindowService)),
+                window_service_spec=WindowServiceSpec(f"{window.__module__}.{window.__name__}"),
             )
         )
 
@@ -107,7 +108,3 @@ def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:
     path = resources.files("helm_longctx") / "models" / f"{name or key}.yaml"
     rows: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))[key]
     return rows
-
-
-def _class_path(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,4 +1,4 @@
-"""Abbreviates long texts, so that logs and error messages contain no whole prompt. Imports no HELM."""
+"""Abbreviates long texts, so that logs and errors contain no whole prompt, and escapes characters that nobody sees."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import logging
 import sys
 import traceback
+import unicodedata
 from dataclasses import fields
 from typing import Any
 
@@ -23,6 +24,12 @@ LOG_LIMIT = 2000
 
 TAIL = 1000
 """Number of characters at the end of a longer log record that remain. A traceback ends with its exception."""
+
+_INVISIBLE = ("Cc", "Cf", "Cs")
+"""Unicode's categories of control characters, of marks for the layout, and of lone surrogates."""
+
+_NO_XML = "\ufffe\uffff"
+"""Further characters that XML does not allow. The package that draws plots ends the process if it meets one."""
 
 
 def digest(text: str) -> str:
@@ -48,11 +55,6 @@ def describe_error(error: BaseException) -> str:
     text = redact(" ".join(error_text(error).split()))
     is_import = isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
     return text if isinstance(error, InputError) or is_import else abbreviate(text)
-
-
-def cut_middle(text: str) -> str:
-    """Abbreviate a text as `abbreviate` does, but also keep its end."""
-    return f"{abbreviate(text)} … {text[-TAIL:]}"
 
 
 def format_traceback(error: BaseException) -> str:
@@ -81,7 +83,8 @@ class AbbreviatingFilter(logging.Filter):
         if len(message) > LOG_LIMIT:
             # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = _abbreviate_messages(message, sys.exc_info()[1])
-            record.msg, record.args = cut_middle(message) if len(message) > LOG_LIMIT else message, ()
+            is_long = len(message) > LOG_LIMIT
+            record.msg, record.args = f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message, ()
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.
         if record.exc_info and record.exc_info[1] and not record.exc_text:
             record.exc_text = format_traceback(record.exc_info[1]).rstrip()
@@ -97,9 +100,19 @@ def add_log_filter() -> None:
 
 def abbreviate_request(request: Any) -> str:
     """Return the `repr` of a HELM request with its long values abbreviated."""
-    values = (f"{field.name}={_abbreviate_value(getattr(request, field.name))}" for field in fields(request))
-    return f"Request({', '.join(values)})"
+    values = {field.name: getattr(request, field.name) for field in fields(request)}
+    texts = {n: repr(abbreviate(v)) if isinstance(v, str) else abbreviate(repr(v)) for n, v in values.items()}
+    return f"Request({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
-def _abbreviate_value(value: Any) -> str:
-    return repr(abbreviate(value)) if isinstance(value, str) else abbreviate(repr(value))
+def is_invisible(character: str) -> bool:
+    """Whether a character is a control character, a mark for the layout, or not allowed in XML."""
+    return unicodedata.category(character) in _INVISIBLE or character in _NO_XML
+
+
+def escape_invisible(text: str) -> str:
+    """Return a text for a terminal: invisible characters except line breaks are escapes, such as `\\x1b`."""
+    return "".join(
+        character.encode("unicode_escape").decode() if is_invisible(character) and character != "\n" else character
+        for character in text
+    )

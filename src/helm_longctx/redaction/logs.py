@@ -9,7 +9,6 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from helm_longctx.redaction.text import redact
@@ -36,43 +35,39 @@ class _RedactingFactory:
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._factory(*args, **kwargs)
-        message = _message(record)
+        try:
+            message = record.getMessage()
+        except Exception:  # the arguments do not fit the message; logging would print them to standard error unredacted
+            message = record.msg = f"{record.msg!r} {record.args!r}"
+            record.args = ()
         if (clean := redact(message)) != message:
             record.msg, record.args = clean, ()
         if record.exc_info:
-            _redact_traceback(record)
+            text = logging.Formatter().formatException(record.exc_info)
+            if (clean := redact(text)) != text:
+                record.exc_text, record.exc_info = clean, None  # formatters print `exc_text` instead of the exception
         if record.stack_info:
             record.stack_info = redact(record.stack_info)
         return record
 
 
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception:  # the arguments do not fit the message; logging would print them to standard error unredacted
-        record.msg, record.args = f"{record.msg!r} {record.args!r}", ()
-        return str(record.msg)
-
-
-def _redact_traceback(record: logging.LogRecord) -> None:
-    """Replace the exception by its redacted text. Formatters print `exc_text` instead of the exception if it is set."""
-    text = logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
-    if (clean := redact(text)) != text:
-        record.exc_text, record.exc_info = clean, None
-
-
 def redact_uncaught() -> None:
     """Redact warnings and uncaught exceptions, including those in threads and those that Python ignores. Idempotent."""
     for module, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
-        _redact_hook(module, name)
-    _redact_warnings()
+        if not hasattr(hook := getattr(module, name), "redacts"):
+            setattr(module, name, _redact_hook(hook))
+    theirs = warnings.formatwarning
+    if not hasattr(theirs, "redacts"):
+
+        @functools.wraps(theirs)
+        def format_with_redaction(*arguments: Any, **named: Any) -> str:
+            return redact(theirs(*arguments, **named))
+
+        format_with_redaction.redacts = True  # type: ignore[attr-defined]
+        warnings.formatwarning = format_with_redaction
 
 
-def _redact_hook(module: ModuleType, name: str) -> None:
-    hook = getattr(module, name)
-    if hasattr(hook, "redacts"):
-        return
-
+def _redact_hook(hook: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(hook)
     def call_with_redaction(*arguments: Any) -> None:
         # sys.excepthook gets type, value and traceback; the other hooks get one tuple that begins with them.
@@ -84,17 +79,4 @@ def _redact_hook(module: ModuleType, name: str) -> None:
             sys.stderr.write(clean)
 
     call_with_redaction.redacts = True  # type: ignore[attr-defined]
-    setattr(module, name, call_with_redaction)
-
-
-def _redact_warnings() -> None:
-    theirs = warnings.formatwarning
-    if hasattr(theirs, "redacts"):
-        return
-
-    @functools.wraps(theirs)
-    def format_with_redaction(*arguments: Any, **named: Any) -> str:
-        return redact(theirs(*arguments, **named))
-
-    format_with_redaction.redacts = True  # type: ignore[attr-defined]
-    warnings.formatwarning = format_with_redaction
+    return call_with_redaction

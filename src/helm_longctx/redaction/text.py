@@ -74,11 +74,7 @@ _PATTERNS = [
     (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
     (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
     (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
-    (
-        ["earer ", "EARER "],
-        r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
-        rf"\1 {MARK}",
-    ),
+    (["earer ", "EARER "], r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}", rf"\1 {MARK}"),
     (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
     # A key that a provider quotes with stars in the place of a part: the rest is secret too.
     (["****"], r"[\w.-]{2,40}\*{4,}[\w-]{0,40}|(?<!\*)\*{4,}[\w-]{2,40}", MARK),
@@ -132,16 +128,12 @@ def redact(text: str) -> str:
     if any(hint in text for each in _formats for hint in each.hints):
         text = _compile(_format_pattern).sub(MARK, text)
     if any(sign in text for sign in _OMISSIONS):
-        text = _compile(_QUOTED).sub(_remove_beginning, text)
+        # The beginning of a registered value is replaced; other words stay.
+        text = _compile(_QUOTED).sub(lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0], text)
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
             text = _compile(pattern).sub(replacement, text)
     return text
-
-
-def _remove_beginning(match: re.Match[str]) -> str:
-    """Return the mark for the beginning of a registered value; other words stay."""
-    return MARK if any(form.startswith(match[1]) for form in _forms) else match[0]
 
 
 def register_secret(value: str) -> None:
@@ -150,9 +142,14 @@ def register_secret(value: str) -> None:
     value = value.strip()
     if len(value) < SHORTEST or value in _forms:
         return
+    # Its encodings in URLs, JSON, Python's `repr` and base64.
+    forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
+    forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms |= {form for before in range(3) for form in _base64(value.encode("utf-8", "surrogatepass"), before)}
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
-        _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
+        forms = {form for form in (*_forms, *forms) if len(form) >= SHORTEST}
+        _forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def register_format(secret: SecretFormat) -> None:
@@ -215,14 +212,6 @@ def register_credentials(credentials: Mapping[str, Any], all_secret: bool = Fals
             register_credentials(value, secret or name == "deployments")
         else:
             register_arguments(value, secret=secret)
-
-
-def _encodings(value: str) -> set[str]:
-    """Return the encodings of a value in URLs, JSON, Python's `repr` and base64."""
-    forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
-    forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    forms |= {form for before in range(3) for form in _base64(value.encode("utf-8", "surrogatepass"), before)}
-    return {form for form in forms if len(form) >= SHORTEST}
 
 
 def _base64(value: bytes, before: int) -> set[str]:

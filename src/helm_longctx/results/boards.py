@@ -132,16 +132,21 @@ class Board:
     def models(self) -> list[str]:
         """All models with a score, the user's own first."""
         names = dict.fromkeys(place.model for place in self.scores)
-        return sorted(names, key=lambda name: name.startswith(PUBLISHED))
+        return sorted(names, key=lambda name: name in self.published)
+
+    @cached_property
+    def published(self) -> frozenset[str]:
+        """The models whose scores were published, and not measured here."""
+        return frozenset(place.model for place, each in self.scores.items() if each.is_published)
 
     @cached_property
     def own_models(self) -> list[str]:
         """The user's models with a score."""
-        return [model for model in self.models if not model.startswith(PUBLISHED)]
+        return [model for model in self.models if model not in self.published]
 
     def is_floor(self, model: str) -> bool:
         """Whether a model's scores need no understanding."""
-        is_floor = model in FLOORS or model.removeprefix(PUBLISHED) in self.benchmark.floors
+        is_floor = model in FLOORS or show_model(model) in self.benchmark.floors
         return is_floor or any(mark in model for mark in _FLOOR_MARKS)
 
     @cached_property

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from helm_longctx.documents.document import Cell
-from helm_longctx.documents.numbers import MARK, p_sentence, percent, range_text
+from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked, p_sentence, percent, range_text
 from helm_longctx.results.boards import FLOORS, Board, show_model
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import PUBLISHED, Result
-from helm_longctx.results.rows import score_notes
+from helm_longctx.results.reading import Result
+from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.ranking import Rank
@@ -25,13 +26,12 @@ FEWEST_PUBLISHED = 4
 
 def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     """Return the reasons without their numbers and tasks."""
-    texts = ("missing tasks" if caveat.kind == "missing" else caveat.text.partition(":")[0] for caveat in caveats)
-    return ", ".join(dict.fromkeys(texts))
+    return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
-def own_first(models: Iterable[str]) -> list[str]:
+def own_first(board: Board, models: Iterable[str]) -> list[str]:
     """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model.startswith(PUBLISHED))
+    return sorted(models, key=lambda model: model in board.published)
 
 
 def shown_models(ranking: Sequence[Result]) -> list[str]:
@@ -52,7 +52,7 @@ def all_models(board: Board) -> list[str]:
 
 def kind_of(board: Board, model: str) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
-    return "floor" if board.is_floor(model) else "published" if model.startswith(PUBLISHED) else "own"
+    return "floor" if board.is_floor(model) else "published" if model in board.published else "own"
 
 
 def short_name(model: str) -> str:
@@ -77,9 +77,9 @@ def number_cell(value: float | None, note: str = "", text: str = "", lacking: st
         lacking: why the number does not compare with the numbers of other models, if so.
     """
     if value is None or math.isnan(value):
-        return Cell("–", note=note)
-    mark, tag = (f" {MARK}", "lacking") if lacking else ("", "")
-    return Cell((text or percent(value)) + mark, value, note="; ".join(filter(None, (note, lacking))), tag=tag)
+        return Cell(DASH, note=note)
+    tag, notes = "lacking" if lacking else "", "; ".join(filter(None, (note, lacking)))
+    return Cell(marked(text or percent(value), lacking), value, note=notes, tag=tag)
 
 
 def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
@@ -90,41 +90,48 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
         note: why there is no score.
     """
     if result is None or not result.has_score:
-        return Cell("–", note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
+        return Cell(DASH, note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
     interval = result.interval
-    ends = range_text(interval.low, interval.high)
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    return Cell(
-        percent(interval.mean) + (f" {MARK}" if result.caveats else ""),
-        interval.mean,
-        ends,
-        "; ".join(notes),
-        tag=tag,
-    )
+    cell = interval_cell(interval)
+    return replace(cell, text=marked(cell.text, result.caveats), note="; ".join(notes), tag=tag)
+
+
+def interval_cell(interval: Interval) -> Cell:
+    """Return a share in percent with its interval."""
+    return Cell(percent(interval.mean), interval.mean, range_text(interval.low, interval.high))
+
+
+def count_cell(number: int) -> Cell:
+    """Return a number of things."""
+    return Cell(count(number), number)
 
 
 def rho_cell(each: Correlation) -> Cell:
     """Return a correlation with its interval; its p-value is a tooltip."""
     if math.isnan(each.rho):
-        return Cell("–", note="too few different values")
-    return Cell(
-        f"{each.rho:.2f}", each.rho, range_text(each.low, each.high, "{:.2f}".format), note=p_sentence(each.p_value)
-    )
+        return Cell(DASH, note="too few different values")
+    return Cell(decimals(each.rho), each.rho, range_text(each.low, each.high, decimals), note=p_sentence(each.p_value))
 
 
 def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
     """Return a rank with its range, or a dash for None, with a note that says why there is none."""
     if rank is None:
-        return Cell("–", note=note)
+        return Cell(DASH, note=note)
     return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
 
 
-def score_row(result: Result) -> dict[str, Any]:
-    """Return a score with its interval and its mark for the data of a plot."""
-    row = interval_row(result.interval)
-    return {**row, "mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else row
+def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
+    """Return a score with its model, its interval and its mark for the data of a plot.
+
+    Args:
+        about: further fields, such as the panel and the length.
+    """
+    marks = {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
+    kind = kind_of(board, result.model)
+    return {"model": short_name(result.model), **about, **interval_row(result.interval), **marks, "kind": kind}
 
 
 def interval_row(interval: Interval) -> dict[str, float | None]:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from helm_longctx.tasks.arguments import read_times
+from helm_longctx.documents.numbers import amount
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import digest_own_files
+from helm_longctx.tasks.entry import digest_own_files, read_times
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.task import PLAIN, Settings, Task
@@ -57,12 +57,21 @@ class Caveat(NamedTuple):
         return f"{self.kind}:{self.task}" + (f"={self.detail}" if self.detail else "")
 
     @property
+    def brief(self) -> str:
+        """The reason for people, without its task and without the value of a statistic."""
+        return (
+            "missing tasks"
+            if self.kind == "missing"
+            else SHARES.get(self.kind if self.kind != EMPTY else "", self.text)
+        )
+
+    @property
     def text(self) -> str:
         """The reason for people, without the task."""
         if self.kind == EMPTY:
             return "{} of {} answers are empty".format(*self.detail.split("/"))
         if self.kind in SHARES:
-            return f"{SHARES[self.kind]}: {100 * float(self.detail):.3g} %"
+            return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
             samples, _, official = self.detail.partition("/")
             return f"{samples} of the benchmark's {official} examples" if official else f"{samples} of your questions"

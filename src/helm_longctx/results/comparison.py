@@ -16,9 +16,8 @@ import numpy as np
 from helm_longctx.documents.numbers import p_sentence, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,
     Decision,
@@ -39,10 +38,11 @@ from helm_longctx.results.statistics.ranking import (
     rank_ranges,
 )
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.metric_names import nearest_depth
 
 Part = TypeVar("Part", str, int)
 
-THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
+THRESHOLDS = tuple(percent / 100 for percent in range(0, 101, 2))
 """Scores at which performance profiles are computed."""
 
 
@@ -51,29 +51,9 @@ Differences = Mapping[tuple[str, str], Decision]
 the second."""
 
 
-def decide_both_ways(comparisons: Mapping[tuple[str, str], Comparison]) -> Differences:
-    """Decide which models differ, with p-values that are adjusted within the family of each pair.
-
-    Own models with each other are one family, and own models with published ones are the other. Published models are
-    not compared with each other: nobody asks about them here, and they would make the own p-values larger.
-
-    Args:
-        comparisons: each pair once.
-    """
-    decisions: dict[tuple[str, str], Decision] = {}
-    for published in (0, 1):
-        decisions |= decide_differences(
-            {pair: found for pair, found in comparisons.items() if _count_published(*pair) == published}
-        )
-    return _add_reverses(decisions)
-
-
-def _add_reverses(decisions: Differences) -> Differences:
+def add_reverses(decisions: Differences) -> Differences:
+    """Return the decisions on pairs, in both directions."""
     return {**decisions, **{(other, one): _reverse(decision) for (one, other), decision in decisions.items()}}
-
-
-def _count_published(*models: str) -> int:
-    return sum(model.startswith(PUBLISHED) for model in models)
 
 
 def _reverse(decision: Decision) -> Decision:
@@ -126,11 +106,16 @@ def _describe_all(best: str, models: Sequence[str], differences: Differences) ->
 def find_differences(board: Board, part: str, length: int | None) -> Differences:
     """Compare the models with a score of a part, each pair on the tasks that both have. The floors are not compared.
 
-    Two published models are not compared, and neither are models without a common task.
+    Two published models are not compared, and neither are models without a common task. P-values are adjusted within
+    two families: own models with each other, and own models with published ones. Nobody asks here about published
+    models among themselves, and they would make the own p-values larger.
     """
     scores = [*board.ranking(length, part), *board.unranked(length, part)]
-    found = {(one.model, other.model): _compare(board, one, other) for one, other in combinations(scores, 2)}
-    return decide_both_ways({pair: comparison for pair, comparison in found.items() if comparison})
+    families: dict[bool, dict[tuple[str, str], Comparison]] = {False: {}, True: {}}
+    for one, other in combinations(scores, 2):
+        if comparison := _compare(board, one, other):
+            families[one.is_published or other.is_published][one.model, other.model] = comparison
+    return add_reverses(decide_differences(families[False]) | decide_differences(families[True]))
 
 
 def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
@@ -169,18 +154,14 @@ def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | 
 
 def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
     """Test two models on the instances of tasks that both have; None if they share none of a task by one judge."""
-    length = one.length
-    scores = {task: board.shared_scores((one.model, other.model), task, length) for task in tasks}
-    if not all(scores.values()):
-        return None
-    found = {task: _pair(*pair) for task, pair in scores.items()}
+    models = (one.model, other.model)
+    cells = _find_cells(board, models, [(task, one.length, "full") for task in tasks])
     # If a task is missing, the weighted mean would be over other tasks than the score.
-    if not all(pair[2] for pair in found.values()):
+    if len(cells) < len(tasks):
         return None
-    weights = task_weights(board, tasks, length, one.part)
-    results = (each for pair in scores.values() for each in pair)
-    looks = find_looks(results, sum(len(pair[2]) for pair in found.values()))
-    return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()], looks)
+    weights = task_weights(board, tasks, one.length, one.part)
+    shared = SharedAnswers(models, cells, [weights.get(cell.task, 0.0) for cell in cells])
+    return shared.compare(range(len(shared.items)))
 
 
 def find_looks(results: Iterable[Result], instances: int) -> Looks:
@@ -192,14 +173,6 @@ def find_looks(results: Iterable[Result], instances: int) -> Looks:
     runs = (run for result in results for run in result.runs)
     looks = max((run.looks for run in runs), key=len, default=())
     return (*looks, instances) if looks and instances > looks[-1] else looks
-
-
-def _pair(one: Result, other: Result) -> tuple[list[float], list[float], list[str]]:
-    """Return the scores of two results on the same instances, and their groups, sorted so that sums are repeatable."""
-    ours, theirs = (by_instance(result.answers) for result in (one, other))
-    shared = sorted(ours.keys() & theirs.keys())
-    means = [[mean_of(answers[key]) for key in shared] for answers in (ours, theirs)]
-    return means[0], means[1], [ours[key][0].group for key in shared]
 
 
 def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
@@ -337,7 +310,77 @@ class _Cell:
         return list(next(iter(self.answers.values())))
 
 
-class Table:
+class SharedAnswers:
+    """The answers of models to the instances for which each of them has a score. All comparisons are made on these.
+
+    Args:
+        models: the names of the models.
+        cells: the tasks at lengths that the models share.
+        weights: the weight of each cell in the overall score; 0 if it is in no mean.
+
+    Attributes:
+        items: the instances. Their places in this list are the places of `scores`, `groups` and `weights`.
+        scores: the scores of each model, means over repeats.
+    """
+
+    def __init__(self, models: Sequence[str], cells: Sequence[_Cell], weights: Sequence[float]):
+        self.models = tuple(models)
+        rows = [(cell, weight, name) for cell, weight in zip(cells, weights, strict=True) for name in cell.instances]
+        self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
+        self.weights = [weight for _, weight, _ in rows]
+        self._cells = [cell for cell, _, _ in rows]
+        self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
+        self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
+        self.groups = [answers[0].group for answers in self._rows[models[0]]]
+
+    def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
+        """Return the answers of a model to the instance at a place in `items`: its repeats."""
+        return self._rows[model][place]
+
+    def depth(self, place: int) -> int | None:
+        """Return the depth of the evidence of the instance at a place in `items`, in percent; None if it has none."""
+        depth = self._rows[self.models[0]][place][0].depth
+        return None if depth is None else nearest_depth(depth)
+
+    def _split(self, part: Callable[[int], Part | None]) -> dict[Part, list[int]]:
+        parts: dict[Part, list[int]] = defaultdict(list)
+        for place in range(len(self.items)):
+            if (name := part(place)) is not None:
+                parts[name].append(place)
+        return parts
+
+    def compare(self, places: Sequence[int]) -> Comparison:
+        """Compare the first model with the second one on a part of the instances.
+
+        Args:
+            places: the places of the instances in `items`, at least one.
+        """
+        one, other, *_ = self.models
+        cells = {id(self._cells[place]): self._cells[place] for place in places}.values()
+        results = (each for cell in cells for each in cell.results if each.model in (one, other))
+        return compare_parts(self.pair_scores(one, other, places), find_looks(results, len(places)))
+
+    def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
+        """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.
+
+        Args:
+            places: the places of the instances in `items`, at least one.
+        """
+        cells: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            cells[id(self._cells[place])].append(place)
+        # The weights of tasks in no mean are 0. Among themselves they are equal.
+        weights = [self.weights[cell[0]] for cell in cells.values()]
+        total = sum(weights)
+        shares = [weight / total if total else 1 / len(cells) for weight in weights]
+        return [
+            Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
+            for cell, share in zip(cells.values(), shares, strict=True)
+            if share
+        ]
+
+
+class Table(SharedAnswers):
     """The scores of models on the instances for which each of them has a score.
 
     Args:
@@ -358,24 +401,21 @@ class Table:
                     f"compare: model={shorten(model)} has no scored instance in this suite; "
                     f"{list_choices(model, known) or 'no run of the suite has instances'}"
                 )
-        self.models = tuple(models)
         self._suite, self._length = boards, length
-        cells = [cell for board in boards for cell in _find_cells(board, models) if length in (None, cell.length)]
+        places = {board: dict.fromkeys(_places(board)) for board in boards}
+        cells = [
+            cell
+            for board, every in places.items()
+            for cell in _find_cells(board, models, [place for place in every if length in (None, place[1])])
+        ]
         self.refusals = _find_refusals(boards, models, length)
         if not cells:
             reason = self.refusals[0] if self.refusals else "run the same tasks"
             raise InputError(f"compare: {', '.join(models)} have no scored instance in common; {reason}")
         weights = _weigh(cells)
         self.boards = list(dict.fromkeys(cell.board for cell in cells))
-        rows = [(cell, weights[place], name) for place, cell in enumerate(cells) for name in cell.instances]
-        self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
-        self.weights = [weight for _, weight, _ in rows]
         self._weights = list(zip(cells, weights, strict=True))
-        self._cells = [id(cell) for cell, _, _ in rows]
-        self._results = {id(cell): cell.results for cell in cells}
-        self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
-        self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
-        self.groups = [answers[0].group for answers in self._rows[models[0]]]
+        super().__init__(models, cells, weights)
 
     @property
     def outside(self) -> list[str]:
@@ -401,7 +441,7 @@ class Table:
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
         every = {(each.one, each.other): each.comparison for each in pairings if each.by == "all"}
-        cells = self._split(lambda place: str(self._cells[place]) if self.weights[place] else None)
+        cells = self._split(lambda place: id(self._cells[place]) if self.weights[place] else None)
         # A row for each model and a column for each task and length.
         table = np.array([[self.scores[model][places].mean() for places in cells.values()] for model in self.models])
         means = table @ np.array([self.weights[places[0]] for places in cells.values()])
@@ -423,14 +463,17 @@ class Table:
 
     def describe(self, pairings: Iterable[Pairing], standings: Sequence[Standing]) -> Iterator[str]:
         """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
-        parts: dict[str, dict[tuple[str, str], Decision]] = defaultdict(dict)
+        parts: dict[str, dict[tuple[str, str], Decision]] = {"": {}}
+        # At the other lengths, only some of the models share instances.
+        lengths = {cell.length for cell, weight in self._weights if weight}
+        parts |= {label(length): {} for length in sorted(lengths, key=lambda length: length or 0)}
         for each in pairings:
-            if each.by in ("all", "length"):
-                parts[each.part] |= {(each.one, each.other): each.decision}
+            if each.by in ("all", "length") and each.part in parts:
+                parts[each.part][each.one, each.other] = each.decision
         for part, decisions in parts.items():
-            if not part or len(parts) > 2:
+            if decisions and (not part or len(parts) > 2):
                 best = max(self.models, key=lambda model: self._score(model, part)) if part else standings[0].model
-                yield f"At {part} " * bool(part) + _describe_all(best, self.models, _add_reverses(decisions))
+                yield f"At {part} " * bool(part) + _describe_all(best, self.models, add_reverses(decisions))
 
     def _score(self, model: str, length: str) -> float:
         """Return a model's score at a length over all instances that it answered, as the report has it."""
@@ -461,22 +504,6 @@ class Table:
             for place in [*turns, *rest][:most]
         ]
 
-    def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
-        """Return the answers of a model to the instance at a place in `items`: its repeats."""
-        return self._rows[model][place]
-
-    def depth(self, place: int) -> int | None:
-        """Return the depth of the evidence of the instance at a place in `items`, in percent; None if it has none."""
-        depth = self._rows[self.models[0]][place][0].depth
-        return None if depth is None else nearest_depth(depth)
-
-    def _split(self, part: Callable[[int], Part | None]) -> dict[Part, list[int]]:
-        parts: dict[Part, list[int]] = defaultdict(list)
-        for place in range(len(self.items)):
-            if (name := part(place)) is not None:
-                parts[name].append(place)
-        return parts
-
     def _compare_parts(self) -> Iterator[_PartOfPair]:
         """Compare two models on everything, and by length, task and depth."""
         one, other = self.models
@@ -490,36 +517,16 @@ class Table:
         }
         for by, places_of in parts.items():
             for part, places in places_of.items():
-                comparison = compare_parts(self.pair_scores(one, other, places), self._looks(one, other, places))
-                yield _PartOfPair(one, other, by, part, comparison)
-
-    def _looks(self, one: str, other: str, places: Sequence[int]) -> Looks:
-        results = (each for cell in {self._cells[place] for place in places} for each in self._results[cell])
-        return find_looks((each for each in results if each.model in (one, other)), len(places))
-
-    def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
-        """Return the scores of two models on a part of the instances, by task, with the weights of the overall score.
-
-        Args:
-            places: the places of the instances in `items`, at least one.
-        """
-        cells: dict[int, list[int]] = defaultdict(list)
-        for place in places:
-            cells[self._cells[place]].append(place)
-        # The weights of tasks in no mean are 0. Among themselves they are equal.
-        weights = [self.weights[cell[0]] for cell in cells.values()]
-        total = sum(weights)
-        shares = [weight / total if total else 1 / len(cells) for weight in weights]
-        return [
-            Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
-            for cell, share in zip(cells.values(), shares, strict=True)
-            if share
-        ]
+                yield _PartOfPair(one, other, by, part, self.compare(places))
 
 
-def _find_cells(board: Board, models: Sequence[str]) -> list[_Cell]:
-    """Return the tasks, lengths and contexts in which all models have answers to the same instances."""
-    places = dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers)
+def _places(board: Board) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the task, the length and the context of each result with answers."""
+    yield from ((each.task, each.length, each.context) for each in board.tasks if each.answers)
+
+
+def _find_cells(board: Board, models: Sequence[str], places: Iterable[tuple[str, int | None, str]]) -> list[_Cell]:
+    """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
     for task, length, context in places:
         found = board.shared_scores(models, task, length, context)
@@ -536,7 +543,7 @@ def _find_refusals(boards: Iterable[Board], models: Sequence[str], length: int |
     """Return a line for each reason why tasks that all models have are not compared: other judges or other prompts."""
     tasks: dict[str, dict[str, None]] = defaultdict(dict)
     for board in boards:
-        for place in dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers):
+        for place in dict.fromkeys(_places(board)):
             found = [each for model in models if (each := board.score(model, *place))]
             if length in (None, place[1]) and len(found) == len(models) and not board.shared_scores(models, *place):
                 tasks[_describe_conditions(found)][place[0]] = None

@@ -123,7 +123,8 @@ def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
     """Return the fields of a mean that follow from the results that it is of."""
     judges = frozenset(judge for part in parts for judge in part.judges)
-    return {"judges": judges, "failed": sum(part.failed for part in parts), "parts": tuple(parts)}
+    published, failed = any(part.is_published for part in parts), sum(part.failed for part in parts)
+    return {"judges": judges, "failed": failed, "parts": tuple(parts), "is_published": published}
 
 
 def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Result]:

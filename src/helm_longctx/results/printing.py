@@ -8,17 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
-from rich.table import Table
-
-from helm_longctx.documents.numbers import MARK, interval_text
+from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.numbers import DASH, MARK
 from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, score_key
+from helm_longctx.results.cells import interval_cell, score_cell
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.cut_bounds import find_wide_bounds
-from helm_longctx.results.errata import without_errors
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import own_scores
+from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
 
@@ -35,21 +32,19 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def score_tables(boards: Iterable[Board], width: int, published: int = PUBLISHED_MODELS) -> Iterator[Table]:
-    """Yield the tables of each board with runs, or of all boards if there are no runs: for each length and context.
+def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the table of each board with runs, or of all boards if there are no runs: for each length and context.
 
-    A row is a model: the user's by rank, then floors, and then published ones. Columns that do not fit into a line are
-    in further tables with the same rows.
+    A row is a model: the user's by rank, then floors, and then published ones.
 
     Args:
-        width: number of characters of a line.
         published: number of published models in a table, the best ones.
     """
     for board in own_boards(boards):
         for context in ("full", "none"):
             for length in board.lengths:
                 if models := _choose_models(board, length, context, published):
-                    yield from _tables(board, length, context, models, width)
+                    yield _table(board, length, context, models)
 
 
 def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
@@ -66,35 +61,23 @@ def _choose_models(board: Board, length: int | None, context: str, published: in
     return [*own, *(best[:published] if context == "full" else [])]
 
 
-def _tables(board: Board, length: int | None, context: str, models: Sequence[str], width: int) -> Iterator[Table]:
+def _table(board: Board, length: int | None, context: str, models: Sequence[str]) -> Table:
     own = [model for model in models if model in board.own_models and not board.is_floor(model)]
     folders = {model.rpartition("/")[0] for model in own}
     # The models of one endpoint share the first part of their names, e.g. `my/`.
     shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
-    names = [model.removeprefix(shared) for model in models]
     closed = "closed book" if context == "none" else ""
     title = " ".join(filter(None, (board.title, closed, label(length))))
     about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
-    columns = list(_columns_of(board, length, context, models))
-    while columns:
-        # The borders are a character, and a column's padding and right border are three.
-        room, count = width - 4 - max(map(cell_len, names)), 0
-        for heading, cells in columns:
-            room -= 3 + max(map(cell_len, (*heading.split("\n"), *cells)))
-            count += room >= 0 or not count
-        table = Table(title=about, title_justify="left")
-        table.add_column("", overflow="fold")
-        for heading, _ in columns[:count]:
-            table.add_column(heading, overflow="fold")
-        for row in zip(names, *(cells for _, cells in columns[:count]), strict=True):
-            table.add_row(*row)
-        yield table
-        columns = columns[count:]
+    heads, columns = zip(*_columns_of(board, length, context, models), strict=True)
+    names = [Cell(model.removeprefix(shared)) for model in models]
+    rows = list(zip(names, *columns, strict=True))
+    return Table(f"scores-{board.file_name}", about, [Column("", is_number=False), *map(Column, heads)], rows)
 
 
 def _columns_of(
     board: Board, length: int | None, context: str, models: Sequence[str]
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[str, list[Cell]]]:
     """Yield a heading and the cells of each column: the means, and then the tasks."""
     for part in _parts(board, length, context, models):
         scores = [board.score(model, part, length, context) for model in models]
@@ -103,10 +86,11 @@ def _columns_of(
         if any(scores):
             yield (
                 f"{title}\n{_count(each.interval if each else None for each in scores)}",
-                list(map(score_text, scores)),
+                list(map(score_cell, scores)),
             )
         if any(right):
-            yield f"{title} without\nknown errors, {_count(right)}", [interval_text(each) for each in right]
+            cells = [interval_cell(each) if each else Cell(DASH) for each in right]
+            yield f"{title} without\nknown errors, {_count(right)}", cells
 
 
 def _count(intervals: Iterable[Interval | None]) -> str:
@@ -128,11 +112,6 @@ def _parts(board: Board, length: int | None, context: str, models: Sequence[str]
     # With a single category, the overall score is that category's.
     overall = [OVERALL] if len([each for each in categories.values() if each.averaged]) > 1 else []
     return list(dict.fromkeys([*overall, *means, *tasks]))
-
-
-def score_text(score: Result | None) -> str:
-    """Return a score such as `54.2† (45.1–63.3)`; empty for None."""
-    return interval_text(score.interval, MARK if score.caveats else "") if score else ""
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -168,7 +147,8 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
         yield from _cut_notes(board)
         yield from _errata_notes(board)
         rows = (each for _, results in board.runs for each in results)
-        generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
+        shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
+        generated |= dict.fromkeys(task for task, share in shares if share and share.interval.mean > 0)
     if generated:
         yield f"Generated data, not official files: {', '.join(generated)}"
 
@@ -182,9 +162,9 @@ def _judge_notes(board: Board) -> Iterator[str]:
             found[score_key(result)].append(result)
     for key, results in found.items():
         if len(results) > 1:
-            shown = board.scores.get(key)
             scores = [
-                f"{score_text(each)} by {' and '.join(sorted(each.judges))}{' (in the table)' if each is shown else ''}"
+                f"{score_cell(each).line} by {' and '.join(sorted(each.judges))}"
+                + " (in the table)" * (each is board.scores.get(key))
                 for each in results
             ]
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
@@ -223,11 +203,6 @@ def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
         yield from (f"  {name}" for name in names[:_MOST_RUNS])
     if len(names) > _MOST_RUNS:
         yield f"  and {len(names) - _MOST_RUNS} more"
-
-
-def _is_generated(result: Result) -> bool:
-    statistic = result.statistics.get("generated_data")
-    return statistic is not None and statistic.interval.mean > 0
 
 
 def _columns(board: Board, model: str) -> dict[str, Result]:

@@ -16,7 +16,6 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
-from helm_longctx.results.errata import find_errata
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -26,11 +25,11 @@ from helm_longctx.results.statistics.intervals import (
     normal_quantile,
     wilson,
 )
-from helm_longctx.results.task_statistics import Statistic, task_statistics, without_ends
+from helm_longctx.results.task_statistics import Statistic, find_errata, task_statistics, without_ends
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
-from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import OF_PROMPTS
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import task_score
@@ -38,7 +37,13 @@ from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 PUBLISHED = f"{MAKER}/"
-"""Start of the names of published models."""
+"""Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
+
+
+def is_published_name(model: str) -> bool:
+    """Whether a model's name, of which nothing else is known, is that of a published one."""
+    return model.startswith(PUBLISHED)
+
 
 _DEFAULTS = vars(Settings(None))
 
@@ -65,6 +70,11 @@ class Run:
     def name(self) -> str:
         """The run's name. The folder's name can differ from it in slashes."""
         return str(self.spec["name"])
+
+    @property
+    def entry(self) -> str:
+        """The run's name without the model: what runs of several models share."""
+        return self.path.name.partition(",model=")[0].partition(":model=")[0]
 
     @property
     def model(self) -> str:
@@ -109,6 +119,7 @@ class Result:
         failed: the number of requests without an answer. They are in no score.
         parts: the results that a mean is of; empty for the score of a task.
         errata: the known errors of the task's questions, by the names of the instances that were asked.
+        is_published: whether the score was published, and not measured here.
     """
 
     benchmark: str
@@ -127,16 +138,12 @@ class Result:
     failed: int = 0
     parts: tuple[Result, ...] = ()
     errata: Mapping[str, tuple[Erratum, ...]] = field(default_factory=dict)
+    is_published: bool = False
 
     @property
     def part(self) -> str:
         """The part of the benchmark that the score is of: a task, a run entry, or `overall`."""
         return self.task or self.entry
-
-    @property
-    def is_published(self) -> bool:
-        """Whether the score was published, and not measured here."""
-        return self.model.startswith(PUBLISHED)
 
     @property
     def has_score(self) -> bool:
@@ -368,7 +375,7 @@ def _published_result(benchmark: Benchmark, entry: str, task: str, row: Publishe
     statistics = {name: Statistic(each) for name, each in intervals.items()} | {MAKER: Statistic(without_ends(1.0))}
     caveats = (Caveat("imported", task, row.source),) if row.source else ()
     about = (benchmark.name, entry, task, f"{PUBLISHED}{row.model}", length, "full")
-    return Result(*about, intervals[MAIN_METRIC], judges, caveats, statistics=statistics)
+    return Result(*about, intervals[MAIN_METRIC], judges, caveats, statistics=statistics, is_published=True)
 
 
 @cache

@@ -17,7 +17,7 @@ import orjson
 from helm_longctx.errors import InputError
 from helm_longctx.runs.files import read_json, reading, replace_file
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.publications import Published
 
 MAKER = "published"
@@ -79,7 +79,7 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
         "run_spec": {
             "name": run.name,
             "scenario_spec": {"class_name": SCENARIO_CLASS, "args": {MAKER: benchmark.url}},
-            "adapter_spec": {"method": METHOD, "model": MAKER, "model_deployment": MAKER},
+            "adapter_spec": {"method": ADAPTER_METHOD, "model": MAKER, "model_deployment": MAKER},
             "metric_specs": [],
             "groups": [],
         },

@@ -1,4 +1,4 @@
-"""Computes the statistics of a task in a run from the scores of its answers and the means in the run's files."""
+"""Computes the statistics of a task in a run: its score, the score if no answer were cut, and without known errors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values
-from helm_longctx.results.errata import WITHOUT_ERRORS
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -18,8 +16,55 @@ from helm_longctx.results.statistics.intervals import (
     standard_error,
 )
 from helm_longctx.runs.scores import InstanceScore, Value, mean_over_questions, values_of
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.metric_names import CONDITIONS, task_score
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Task
+
+CUT = "output_truncated"
+"""The statistic that is 1 for answers that the token limit cut."""
+
+WRONG, LEFT_OUT, BEST = "score_cut_as_wrong", "score_cut_left_out", "score_cut_at_best"
+"""The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
+
+VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
+"""The score that a cut answer gets in each of them; None if the answer is left out."""
+
+
+def cut_values(rows: Sequence[InstanceScore], value: float | None, metric: str = "") -> list[Value]:
+    """Return a metric of answers, in which each cut answer has another value, or is left out.
+
+    Args:
+        value: the value of cut answers; None to leave them out.
+        metric: the metric; empty for the score.
+    """
+    if value is None:
+        return values_of((row for row in rows if not row.values.get(CUT)), metric)
+    # An answer that lacks the metric has no place in its mean, whatever cut it.
+    having = [row for row in rows if (row.values.get(metric) if metric else row.score) is not None]
+    return [
+        each._replace(value=value) if row.values.get(CUT) else each
+        for row, each in zip(having, values_of(having, metric), strict=True)
+    ]
+
+
+WITHOUT_ERRORS = "score_without_known_errors"
+"""The name of the score in a result's statistics, and in exports. Tasks without known errors do not have it."""
+
+
+def find_errata(benchmark: Benchmark, rows: Sequence[InstanceScore]) -> Mapping[str, tuple[Erratum, ...]]:
+    """Return the known errors of the questions of a task that were asked, by instance.
+
+    Args:
+        rows: the answers of one task in a run.
+    """
+    errata = [each for each in benchmark.errata() if rows and each.task == rows[0].task]
+    questions = {row.instance: row for row in rows} if errata else {}
+    found = {
+        name: tuple(each for each in errata if each.concerns(name, row.length, row.errata))
+        for name, row in questions.items()
+    }
+    return {name: each for name, each in found.items() if each}
 
 
 @dataclass(frozen=True)
@@ -80,7 +125,7 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
 
 
 def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
-    """Return the bounds of a task's score (`results/cut_bounds.py`); nothing if no answer was cut."""
+    """Return the bounds of a task's score (`results/score_rows.py`); nothing if no answer was cut."""
     if not any(row.values.get(CUT) for row in rows):
         return {}
     return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}

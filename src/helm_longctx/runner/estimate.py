@@ -24,7 +24,6 @@ from helm_longctx.judging.answer_judge import judge_names, judge_requests, typic
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.results.lengths import nearest_depth
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.prefixes import (
     Key,
@@ -41,6 +40,7 @@ from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
 from helm_longctx.runner.stand_ins import is_long_context, make_scenario
 from helm_longctx.runs.files import STATES, write_json
 from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.metric_names import nearest_depth
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 COUNTED_PROMPTS = 16

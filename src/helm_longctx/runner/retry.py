@@ -22,7 +22,7 @@ from helm_longctx.runner.follow_up import split_answers
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.files import STATES, find_incomplete_files, find_sample, read_states, reading
 from helm_longctx.runs.journal import request_name
-from helm_longctx.tasks.arguments import read_times
+from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 ARGUMENT = "retry_cut"

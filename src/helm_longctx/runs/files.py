@@ -116,6 +116,11 @@ def find_sample(instance: Mapping[str, Any]) -> Sample | None:
     return Sample.from_json(extra) if Sample.is_in(extra) else None
 
 
+def repeat_of(answer: Mapping[str, Any]) -> int:
+    """Return the number of the repeat, from 0, of a request state or of a row of statistics."""
+    return answer.get("train_trial_index") or 0
+
+
 def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None:
     """Write a file so that either the old or the new content is complete on disk, whenever the process ends.
 

@@ -183,10 +183,11 @@ def _state_names(run_path: Path) -> list[str]:
     if not path.is_file():
         raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
     instances = ((state["instance"], state) for state in read_states(path))
-    return instance_names((each["id"], each.get("sub_split"), _prompt_digest(state)) for each, state in instances)
+    return instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
 
 
-def _prompt_digest(state: State) -> str:
+def prompt_digest(state: State) -> str:
+    """Return the digest of the whole prompt of a request state, in which the text itself can be elided."""
     sample = find_sample(state["instance"])
     return sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
 

@@ -21,6 +21,7 @@ from helm_longctx.runs.files import (
     read_rows,
     read_states,
     reading,
+    repeat_of,
 )
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import folder_name
@@ -114,7 +115,7 @@ def _score(
         **about,
         task=task,
         instance=row["instance_id"],
-        repeat=row.get("train_trial_index") or 0,
+        repeat=repeat_of(row),
         score=fmean(values[name] for name in headline) if all(name in values for name in headline) else None,
         group=_group(task, row["instance_id"], sample),
         depth=values.get("depth", sample.depth),

@@ -5,22 +5,38 @@ any release. No module here imports HELM or names a benchmark.
 """
 
 from helm_longctx.data.hub import HubDataset, HubFile, HubZip
-from helm_longctx.data.jsonl import JsonArray, JsonLines
+from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Types
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.data.repository import RepositoryFolder
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.errata import Erratum, read_errata
+from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape
-from helm_longctx.tasks.task import Example, Reasoning, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    Baseline,
+    Example,
+    Reasoning,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    are_all,
+    is_number,
+    is_text,
+    is_whole,
+)
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 __all__ = [
@@ -36,6 +52,7 @@ __all__ = [
     "DataRoot",
     "Erratum",
     "Example",
+    "FileRow",
     "FollowUp",
     "HubDataset",
     "HubFile",
@@ -43,6 +60,7 @@ __all__ = [
     "InputError",
     "JsonArray",
     "JsonLines",
+    "Judgement",
     "Message",
     "Method",
     "Metric",
@@ -60,8 +78,14 @@ __all__ = [
     "Task",
     "Template",
     "Terms",
+    "Types",
     "Variant",
     "WebFile",
     "WheelFile",
+    "are_all",
+    "is_number",
+    "is_text",
+    "is_whole",
+    "read_benchmark",
     "read_errata",
 ]

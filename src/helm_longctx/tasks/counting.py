@@ -1,5 +1,7 @@
 """Counts the tokens of many long texts that share most of their words, such as the samples of a generated task.
 
+Also reads tokenizers, and encodes and decodes as official codes do.
+
 A text is split at spaces where no token can cross, and each distinct word is tokenized once. From then on it is mostly
 enough to look up the words, or longer texts between two such spaces. The counts are equal to the counts of the whole
 text, without special tokens.
@@ -16,11 +18,16 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise, product
 from operator import sub
+from pathlib import Path
 from random import Random
 from string import ascii_letters, digits
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.cutting.pieces import PieceTokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 class CountTokens(Protocol):
@@ -134,7 +141,9 @@ class _WordCounter:
         total, rest = _look_up(self._words, words)
         new = [*dict.fromkeys(rest)]
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
-        if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):
+        text = " ".join((start, *(words if self._spaced else new), last))
+        has_added = any(start in text for start in self._starts) and self._added.search(text)
+        if not last or start.startswith(" ") or has_added:
             return self._encode([" ".join(texts)])[0]
         if not {text[-1:] for text in (start, *new)} <= _GRAPHIC:
             return self.count(*_join_open([start, *words, last]))
@@ -145,10 +154,6 @@ class _WordCounter:
             self._parts.clear()
             self._bytes = 0
         return total
-
-    def _has_added(self, *texts: str) -> bool:
-        text = " ".join(texts)
-        return any(start in text for start in self._starts) and self._added.search(text) is not None
 
     def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
@@ -228,3 +233,45 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
     numbers += ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
     groups = [before - len(number) // -longest for number in numbers]
     return longest if encode([f"a{number}" for number in numbers]) == groups else 0
+
+
+class Codec(NamedTuple):
+    """The two directions of a tokenizer.
+
+    Args:
+        encode: (text) → its tokens. Tokenizers of Hugging Face add special tokens, such as one for the beginning.
+        decode: (tokens) → their text, in which special tokens have their names.
+    """
+
+    encode: Callable[[str], Sequence[int]]
+    decode: Callable[[Sequence[int]], str]
+
+
+def make_codec(tokenizer: Any) -> Codec:
+    """Make the codec of a tokenizer.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+    """
+    # `tiktoken.Encoding.encode` refuses texts that contain the name of a special token.
+    if hasattr(tokenizer, "encode_ordinary"):
+        return Codec(tokenizer.encode_ordinary, tokenizer.decode)
+    if callable(tokenizer):
+        return Codec(tokenizer.encode, tokenizer.decode)
+    return Codec(
+        lambda text: tokenizer.encode(text).ids, lambda tokens: tokenizer.decode(tokens, skip_special_tokens=False)
+    )
+
+
+def read_tokenizer(file: Path) -> Tokenizer:
+    """Read a saved fast tokenizer (`tokenizer.json`).
+
+    Raises:
+        InputError: the file is not one.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises plain Exception
+        raise InputError(f"{file}: not a fast tokenizer file") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -11,34 +12,112 @@ from helm_longctx.data.download import Source
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot, digest_files
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
-from helm_longctx.tasks.arguments import (
-    ARGUMENTS,
-    LARGEST_NUMBER,
-    MOST_DEPTH,
-    MOST_REPEATS,
-    MOST_SHOTS,
-    MOST_TEXTS,
-    arguments_of,
-    read_choice,
-    read_length,
-    read_number,
-    read_times,
-)
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
-from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.lengths import Axis, length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS, METHODS, check_method, require_method
-from helm_longctx.tasks.task import PLAIN, Context, Labels, Settings, StyleArgument, Task, Truncation
+from helm_longctx.tasks.task import Context, Labels, ProtocolArgument, Settings, StyleArgument, Task, Truncation
 
 _OF_EVERY_TASK = frozenset(("context", "method"))
 """Arguments that all tasks of an entry must take."""
 
-METHOD = "longctx"
+ADAPTER_METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
 OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
 """Names that APIs give the limit on an output's tokens, which is `num_output_tokens` in HELM's run entries."""
+
+
+# Official codes seed NumPy's legacy generator, which refuses larger seeds.
+LARGEST_NUMBER = 2**32 - 1
+MOST_REPEATS = 1000
+MOST_TIMES = 1000
+MOST_TEXTS = 1000
+MOST_DEPTH = 100
+MOST_SHOTS = 100_000
+"""More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
+
+Read = Callable[[str, str, Any], Any]
+"""(name of the run entry, name of the argument, its value) → the checked value. Raises `InputError` for a wrong one."""
+
+
+def _whole(at_least: int, at_most: int = LARGEST_NUMBER) -> Read:
+    """Make the reader of a whole number in a range."""
+
+    def read(name: str, key: str, value: Any) -> int:
+        try:
+            number = int(str(value))
+        except ValueError:
+            number = at_least - 1  # a text gets the same error as a number that is too small
+        if not at_least <= number <= at_most:
+            limit = "" if at_most == LARGEST_NUMBER else f" to {at_most}"
+            raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
+        return number
+
+    return read
+
+
+def _one_of(allowed: tuple[Any, ...]) -> Read:
+    """Make the reader of a value that must be one of several."""
+
+    def read(name: str, key: str, value: Any) -> Any:
+        if value not in allowed:
+            raise bad_argument(name, key, value, allowed)
+        return value
+
+    return read
+
+
+def _text(name: str, key: str, value: Any) -> str:
+    return str(value)
+
+
+def read_times(name: str, key: str, value: Any) -> int | None:
+    """Return the factor that an argument such as `4x` names; None if it is not given.
+
+    Raises:
+        InputError: it has another form, or the factor is not in 2 to `MOST_TIMES`.
+    """
+    if value is None:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,3})x", str(value))
+    if match is None or not 2 <= int(match[1]) <= MOST_TIMES:
+        raise bad_argument(name, key, value, f"a factor from 2x to {MOST_TIMES}x, such as 4x")
+    return int(match[1])
+
+
+_READERS: Mapping[str, Read] = {
+    "shots": _whole(0, MOST_SHOTS),
+    "seed": _whole(0),
+    "texts": _whole(1, MOST_TEXTS),
+    "num_samples": _whole(1),
+    "style": _one_of(get_args(StyleArgument)),
+    "protocol": _one_of(get_args(ProtocolArgument)),
+    "labels": _one_of(get_args(Labels)),
+    "context": _one_of(get_args(Context)),
+    "method": _text,
+    **dict.fromkeys(METHOD_ARGUMENTS, _whole(1)),
+    "thinking_tokens": _whole(0),
+    "truncation": _one_of(get_args(Truncation)),
+    "judge": _text,
+    "repeats": _whole(1, MOST_REPEATS),
+    "retry_cut": read_times,
+    "count_with": _text,
+    "depth": _whole(1, MOST_DEPTH),
+    "path": _text,
+}
+"""The readers of all arguments except the length and the one that names a task, in the order of a run's name."""
+
+ARGUMENTS = ("length", *_READERS)
+"""Arguments of run entries except the one that names a task, in the order of a run's name."""
+
+OF_PROMPTS = ("seed", "shots", "labels", "protocol")
+"""Arguments that change the question or the prompt of an instance, but not its name."""
+
+
+def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
+    """Return every argument that a benchmark's run entries can have, in the order of a run's name."""
+    return (benchmark.task_argument, *ARGUMENTS)
 
 
 @dataclass(frozen=True)
@@ -67,16 +146,13 @@ class Entry:
         Each judge other than the official one, and each folder of the user's own files, has its own groups, and so its
         own columns.
         """
-        closed, folder = self.settings.context == "none", folder_name(self.settings.path)
-        return [
-            group_name(self.benchmark, name, self.label, closed, self._other_judge(tasks), folder)
-            for name, tasks in ((self.category.name, self.tasks), *((task.name, (task,)) for task in self.tasks))
-        ]
-
-    def _other_judge(self, tasks: Iterable[Task]) -> str:
-        judge = self.settings.judge
-        # A category is official only if each of its judged tasks has its official judge.
-        return "" if all(task.is_official(judge) for task in tasks) else judge
+        judge, closed, folder = self.settings.judge, self.settings.context == "none", folder_name(self.settings.path)
+        found = []
+        for name, tasks in ((self.category.name, self.tasks), *((task.name, (task,)) for task in self.tasks)):
+            # A category is official only if each of its judged tasks has its official judge.
+            other_judge = "" if all(task.is_official(judge) for task in tasks) else judge
+            found.append(group_name(self.benchmark, name, self.label, closed, other_judge, folder))
+        return found
 
     @property
     def label(self) -> str:
@@ -110,24 +186,9 @@ class Entry:
         return max(first + self.settings.thinking_tokens, *(task.budget(self.settings) for task in self.tasks))
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether the examples are generated to fit the length by a tokenizer, which `count_with` names."""
-        return any("count_with" in task.arguments for task in self.tasks)
-
-    @property
-    def temperature(self) -> float:
-        """The temperature of requests. It belongs to the protocol, so all tasks have the same."""
-        return max(task.variant(self.settings).temperature for task in self.tasks)
-
-    @property
     def sources(self) -> list[Source]:
         """The data that a run needs."""
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
-
-    @property
-    def files_digest(self) -> str | None:
-        """The digest of the user's own files as they are now; None if the tasks read none, or if there are none."""
-        return digest_own_files(self.tasks, self.settings.path)
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -155,14 +216,20 @@ class Entry:
             if task.check_machine:
                 task.check_machine()
 
-    def fetch_command(self, root: DataRoot) -> str:
-        """Return the command that fetches the entry's data."""
-        return fetch_command([self], root)
+
+def method_for(style: str, truncation: str) -> str:
+    """Return the adapter method with two arguments of a run entry in its name. HELM passes an adapter no others."""
+    return "_".join((ADAPTER_METHOD, *(value for value in (style, truncation) if value != "auto")))
+
+
+def arguments_of_method(method: str) -> dict[str, str]:
+    """Return the arguments of a run entry that `method_for` put into a method's name."""
+    return {"truncation" if part == "error" else "style": part for part in method.split("_")[1:]}
 
 
 def is_our_method(method: str) -> bool:
     """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
-    return method.split("_")[0] == METHOD
+    return method.split("_")[0] == ADAPTER_METHOD
 
 
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
@@ -191,32 +258,25 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     length = read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
-    _check_arguments(benchmark, name, arguments, tasks)
+    # An argument is allowed if some tasks of a category take it, and then applies to these. `check_method` checks the
+    # arguments of methods.
+    allowed = _list_arguments(benchmark, tasks)
+    for key in arguments:
+        if key not in (*allowed, "method", *METHOD_ARGUMENTS):
+            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
+            what = tasks[0].name if len(tasks) == 1 else "these tasks"
+            raise InputError(
+                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
+                f" choose from {', '.join(allowed)}"
+            )
     method = check_method(benchmark, name, arguments, tasks)
-    samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
-    settings = Settings(
-        length=length,
-        shots=read_number(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
-        # `or 0` tells the type checker that the result is not None.
-        seed=read_number(name, "seed", arguments.get("seed", 42), 0) or 0,
-        texts=read_number(name, "texts", arguments.get("texts", 1), 1, MOST_TEXTS) or 1,
-        num_samples=read_number(name, "num_samples", arguments.get("num_samples"), 1, samples),
-        style=read_choice(name, "style", arguments.get("style", "auto"), get_args(StyleArgument)),
-        protocol=read_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),
-        labels=read_choice(name, "labels", arguments.get("labels", "integer"), get_args(Labels)),
-        context=read_choice(name, "context", arguments.get("context", "full"), get_args(Context)),
-        thinking_tokens=read_number(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
-        truncation=read_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
-        judge=str(arguments.get("judge", "auto")),
-        repeats=read_number(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
-        retry_cut=read_times(name, "retry_cut", arguments.get("retry_cut")),
-        count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
-        depth=read_number(name, "depth", arguments.get("depth"), 1, MOST_DEPTH),
-        path=str(arguments["path"]) if "path" in arguments else None,
-        method=method.name if method else PLAIN,
-        method_arguments=_read_method_arguments(name, arguments, method),
-    )
-    return Entry(benchmark, name, tasks, settings, arguments)
+    most = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
+    protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
+    readers = {**_READERS, "num_samples": _whole(1, most), "protocol": _one_of(protocols)}
+    # An argument of None is not given.
+    values = {k: readers[k](name, k, arguments[k]) for k in _READERS if arguments.get(k) is not None}
+    own = {key: values.pop(key, default) for key, default in (method.arguments if method else {}).items()}
+    return Entry(benchmark, name, tasks, Settings(length, **values, method_arguments=own), arguments)
 
 
 def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> None:
@@ -228,11 +288,6 @@ def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) 
     read_length(
         benchmark, name, arguments.get("length"), _tasks(benchmark, name, arguments.get(benchmark.task_argument))
     )
-
-
-def _read_method_arguments(name: str, arguments: Mapping[str, Any], method: Method | None) -> dict[str, int]:
-    own = method.arguments if method else {}
-    return {key: read_number(name, key, arguments.get(key), 1) or default for key, default in own.items()}
 
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
@@ -324,23 +379,6 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
     )
 
 
-def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...]) -> None:
-    """Check that the tasks take the arguments. `check_method` checks those of methods.
-
-    An argument is allowed if some tasks of a category take it, and then applies to these. But all tasks must take
-    `context` and `method`.
-    """
-    allowed = _list_arguments(benchmark, tasks)
-    for key in arguments:
-        if key not in (*allowed, "method", *METHOD_ARGUMENTS):
-            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
-            what = tasks[0].name if len(tasks) == 1 else "these tasks"
-            raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
-                f" choose from {', '.join(allowed)}"
-            )
-
-
 def allowed_arguments(benchmark: Benchmark, name: str, task: str | None = None) -> list[str]:
     """Return the arguments that a run entry takes.
 
@@ -364,5 +402,31 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     return [benchmark.task_argument, *(key for key in ARGUMENTS if key in taken)]
 
 
-def _protocols(tasks: tuple[Task, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
+def read_length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:
+    """Return the length that a run entry names; None if the benchmark has no lengths.
+
+    Raises:
+        InputError: the length is missing, or none of the tasks exists at it.
+    """
+    axis = benchmark.axis
+    if axis is None:
+        if value is not None:
+            raise InputError(f"{name}: length={shorten(value)}: {benchmark.title} has no lengths; leave it out")
+        return None
+    if value is None:
+        raise InputError(f"{name}: length is missing; give {_list_lengths(axis, tasks)}")
+    length = parse_length(value, where=name)
+    at_any = axis.shortest <= length <= axis.longest
+    if not any((task.any_length and at_any) or length in task.sizes for task in tasks):
+        raise bad_argument(name, "length", value, _list_lengths(axis, tasks))
+    return length
+
+
+def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
+    # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
+    if any(task.any_length for task in tasks):
+        sizes = {size for task in tasks for size in task.sizes if not axis.shortest <= size <= axis.longest}
+        span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
+        return ", ".join([span, *map(length_label, sorted(sizes))])
+    lengths = {length for task in tasks for length in task.sizes}
+    return "one of " * (len(lengths) > 1) + ", ".join(length_label(length) for length in sorted(lengths))

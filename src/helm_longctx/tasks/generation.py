@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import Template
 
 CUT = "\x1f"
@@ -130,6 +131,27 @@ class Script:
             # Another draw of the smallest size can be shorter, so it is tried again (niah.py:272).
             size -= step if size > step else 0
         raise InputError(f"no sample fits into {self.length} tokens of this tokenizer; use a larger length")
+
+
+def make_script(task: Task, settings: Settings, root: DataRoot, output: int) -> Script:
+    """Return the script of a run entry.
+
+    Raises:
+        InputError: there is no tokenizer.
+    """
+    return Script(task.template, settings.count_tokens(task.name), settings.level, output, settings.seed, root)
+
+
+def make_example(task: Task, number: int, draw: Draw, evidence: str | None, group: str = "") -> Example:
+    """Make the example of a sample.
+
+    Args:
+        evidence: the start of its only piece of evidence, from which its depth is measured; None if it has several.
+    """
+    context = draw.all_fields["context"]
+    place = -1 if evidence is None else context.find(evidence)
+    depth = place / len(context) if place >= 0 else None
+    return Example(f"{task.name}-{number}", draw.all_fields, draw.answers, "official", depth=depth, group=group)
 
 
 Samples = Callable[[Script], Iterator[Draw]]

@@ -38,17 +38,14 @@ def group_name(
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
     group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
-    return f"{group}{JUDGED_BY}{_judge_name(judge)}" if judge else group
+    # The digest tells the judges `a/b` and `a--b` apart.
+    mark = f"~{_digest(judge)}" if _SLASH in judge else ""
+    return f"{group}{JUDGED_BY}{_file_name(judge)}{mark}" if judge else group
 
 
 def _file_name(text: str) -> str:
     """Return a part of a run group, which is also a file name."""
     return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
-
-
-def _judge_name(judge: str) -> str:
-    """Return a judge's part of a run group. The judges `a/b` and `a--b` have different ones."""
-    return _file_name(judge) + (f"~{_digest(judge)}" if _SLASH in judge else "")
 
 
 def folder_name(path: str | None) -> str:

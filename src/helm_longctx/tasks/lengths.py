@@ -60,10 +60,8 @@ def parse_length(value: str | int, where: str = "length") -> int:
 
 def length_label(length: int) -> str:
     """Return the shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
-    if length == 0:
-        return EMPTY
     if length == SMALLEST:
         return "0.5k"
     if length % 1024:
         return str(length)
-    return f"{length // 1024**2}m" if length % 1024**2 == 0 else f"{length // 1024}k"
+    return f"{length // 1024}k" if length % 1024**2 or not length else f"{length // 1024**2}m"

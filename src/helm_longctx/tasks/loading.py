@@ -11,8 +11,7 @@ from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.tasks.methods.registry import ask, require_method
-from helm_longctx.tasks.shapes import TEXT, TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXT, TEXTS, Example, Settings, Task
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +34,13 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     ids: set[str] = set()
     try:
         for example in task.load(task, settings, root):
-            _check(task, example, where)
+            if not TEXTS.fits(example.references):
+                raise InputError(f"{where}: {example.id} has answers that are not strings")
+            # The names are sorted, so that the error does not depend on the order of a frozenset, which changes in each
+            # process.
+            for name in sorted(task.template.names):
+                TEXT.check(f"{where}: {example.id}: {name}", example.fields[name])
+            task.check_record(example.record, f"{where}: {example.id}")
             # HELM would end such a run with an error, but only after all requests.
             if example.id in ids:
                 raise InputError(f"{where}: two rows have the id {shorten(example.id)}; give each row an id of its own")
@@ -69,14 +74,3 @@ def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     names = list(map(str, [*files, *(path for path in own if path.is_file())]))
     more = [f"{len(names) - MOST_FILES} more files"] if len(names) > MOST_FILES else []
     return ", ".join([*names[:MOST_FILES], *more])
-
-
-def _check(task: Task, example: Example, where: str) -> None:
-    """Check that the example can be rendered and scored: its fields, references and record are of the right kinds."""
-    if not TEXTS.fits(example.references):
-        raise InputError(f"{where}: {example.id} has answers that are not strings")
-    # The names are sorted, so that the error does not depend on the order of a frozenset, which changes in each
-    # process.
-    for name in sorted(task.template.names):
-        TEXT.check(f"{where}: {example.id}: {name}", example.fields[name])
-    task.check_record(example.record, f"{where}: {example.id}")

@@ -162,27 +162,20 @@ def headline_text(task: Task) -> str:
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Return the schema entries of all statistics that runs of a benchmark can have."""
     headline = "The task's official headline metric; of several tasks the unweighted mean."
-    return [
-        _field(MAIN_METRIC, "Score", headline, False),
-        *(
-            _field(task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score")
-            for t in benchmark.tasks
-        ),
-        *(_field(m.name, m.title, m.description, m.lower_is_better) for m in benchmark.metrics),
-        *(
-            _field(
-                depth_score(d),
-                f"Score at depth {d} %",
-                f"{headline} Evidence at {d} % of the context.",
-                False,
-                f"@ {d} %",
-            )
-            for d in DEPTHS
-        ),
-        *(_field(name, *about) for name, about in CONDITIONS.items()),
+    of_tasks = [
+        (task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score") for t in benchmark.tasks
     ]
+    of_metrics = [(m.name, m.title, m.description, m.lower_is_better) for m in benchmark.metrics]
+    of_depths = [
+        (depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False, f"@ {d} %")
+        for d in DEPTHS
+    ]
+    of_runs = [(name, *about) for name, about in CONDITIONS.items()]
+    names = ("name", "display_name", "description", "lower_is_better", "short_display_name")
+    rows = [(MAIN_METRIC, "Score", headline, False), *of_tasks, *of_metrics, *of_depths, *of_runs]
+    return [dict(zip(names, row, strict=False)) for row in rows]
 
 
-def _field(name: str, title: str, about: str, lower: bool | None, short: str | None = None) -> dict[str, Any]:
-    field = {"name": name, "display_name": title, "description": about, "lower_is_better": lower}
-    return {**field, "short_display_name": short} if short else field
+def nearest_depth(depth: float) -> int:
+    """Return the depth in percent at which an answer counts."""
+    return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))

@@ -44,6 +44,23 @@ class Output:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+def make_jury(judge: str, reply: Any, verdicts: Mapping[str, Any], model: str = "") -> dict[str, Any]:
+    """Return what a file says of a judge in the form of our judges' annotations.
+
+    Args:
+        reply: the reply, or the replies by part.
+        verdicts: the verdicts by part; None for a part without one.
+        model: the judge's model, if its name is not the deployment's.
+    """
+    failed = float(None in verdicts.values())
+    return {
+        "replies": {judge: reply},
+        "verdicts": {judge: verdicts},
+        "judges": {judge: model or judge},
+        "failed": failed,
+    }
+
+
 @dataclass(frozen=True)
 class OutputRun:
     """The answers of one model to one task at one length.
@@ -77,7 +94,7 @@ class OutputScore:
     context: str = "full"
 
 
-Found = OutputRun | OutputScore
+RunOrScore = OutputRun | OutputScore
 
 
 @dataclass(frozen=True)
@@ -94,7 +111,7 @@ class OutputReader:
 
     title: str
     names: re.Pattern[str]
-    read: Callable[[Path, str], Iterator[Found]]
+    read: Callable[[Path, str], Iterator[RunOrScore]]
     choose: Callable[[Sequence[Path]], Iterable[Path]] = tuple
 
     def files(self, path: Path) -> list[Path]:

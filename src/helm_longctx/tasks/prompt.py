@@ -24,14 +24,15 @@ def read_messages(name: str, value: Any) -> tuple[Message, ...]:
     Raises:
         InputError: it is not a list of messages, or the last one is not the user's.
     """
-    if not (isinstance(value, list) and value and all(map(_is_message, value)) and value[-1]["role"] == "user"):
+    fits = isinstance(value, list) and all(
+        isinstance(each, dict)
+        and each.get("role") in ("system", "user", "assistant")
+        and isinstance(each.get("content"), str)
+        for each in value
+    )
+    if not (fits and value and value[-1]["role"] == "user"):
         raise InputError(f"{name} must be a list of objects with role and content, the last one the user's")
     return tuple({"role": message["role"], "content": message["content"]} for message in value)
-
-
-def _is_message(value: Any) -> bool:
-    roles = ("system", "user", "assistant")
-    return isinstance(value, dict) and value.get("role") in roles and isinstance(value.get("content"), str)
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,6 @@ class Prompt:
     separator: str = ""
     answer_prefix: str = ""
     context: tuple[int, int] | None = None
-
-    @staticmethod
-    def of_text(
-        text: str, separator: str = "", answer_prefix: str = "", context: tuple[int, int] | None = None
-    ) -> Prompt:
-        """Make a prompt of one user turn."""
-        return Prompt([{"role": "user", "content": text}], separator, answer_prefix, context)
 
     def with_system(self, content: str) -> Prompt:
         """Return the same prompt after a system message."""

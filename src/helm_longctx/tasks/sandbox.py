@@ -75,8 +75,8 @@ _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of a program.
+class ProgramResult:
+    """How a program ended.
 
     Args:
         output, errors: its standard output and error output, at most `MOST_OUTPUT` bytes each.
@@ -117,7 +117,7 @@ def _try_sandbox() -> None:
 
 def run(
     command: Sequence[str], *, seconds: float, stdin: bytes = b"", program: bytes = b"", processes: int = 1
-) -> Outcome:
+) -> ProgramResult:
     """Run a command in a sandbox of its own and wait until it ends. Callers call `check_sandbox` first.
 
     Args:
@@ -149,7 +149,7 @@ def run(
         if is_finished and b'"exit-code"' not in _read_all(status):
             reason = _read_all(errors).decode(errors="replace").strip()
             raise InputError(f"bubblewrap (0.8 or newer) starts no sandbox here: {shorten(reason)}")
-        return Outcome(_read_all(output), _read_all(errors), process.returncode if is_finished else None)
+        return ProgramResult(_read_all(output), _read_all(errors), process.returncode if is_finished else None)
 
 
 def _finish(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> bool:
@@ -167,13 +167,7 @@ def _finish(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> b
 
 def _limit_command(seconds: float) -> list[str]:
     """Return the command line of prlimit, which limits each process that bubblewrap starts, and bubblewrap itself."""
-    limits = {
-        "as": MOST_MEMORY,
-        "fsize": MOST_OUTPUT,
-        "nofile": MOST_OPEN_FILES,
-        "cpu": int(seconds) + 1,
-        "core": 0,
-    }
+    limits = {"as": MOST_MEMORY, "fsize": MOST_OUTPUT, "nofile": MOST_OPEN_FILES, "cpu": int(seconds) + 1, "core": 0}
     return [_find("prlimit"), *(f"--{name}={value}" for name, value in limits.items()), "--"]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
-from helm_longctx.errors import bad_argument
+from helm_longctx.errors import InputError, bad_argument
 
 BETTER, SCORE, WIDTH = "better", "score", "width"
 ALLOWED = f"{BETTER}, {SCORE}=POINTS or {WIDTH}=POINTS, such as {SCORE}=60"
@@ -30,13 +31,11 @@ class Rule(NamedTuple):
 
 def is_rule(text: str) -> bool:
     """Whether a text is a rule."""
-    kind, _, points = text.partition("=")
-    if kind not in (SCORE, WIDTH):
-        return text == BETTER
     try:
-        return 0 < float(points) < 100
-    except ValueError:
+        parse_rule(text)
+    except InputError:
         return False
+    return True
 
 
 def parse_rule(text: str) -> Rule:
@@ -45,7 +44,10 @@ def parse_rule(text: str) -> Rule:
     Raises:
         InputError: the text is not a rule.
     """
-    if not is_rule(text):
-        raise bad_argument("run", "stop_when", text, ALLOWED)
+    if text == BETTER:
+        return Rule(BETTER)
     kind, _, points = text.partition("=")
-    return Rule(kind, float(points or 0) / 100)
+    with suppress(ValueError):
+        if kind in (SCORE, WIDTH) and 0 < float(points) < 100:
+            return Rule(kind, float(points) / 100)
+    raise bad_argument("run", "stop_when", text, ALLOWED)

@@ -24,16 +24,14 @@ from typing import Any, Literal
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.codec import Codec
-from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
-from helm_longctx.tasks.shapes import Shape
 from helm_longctx.tasks.template import QUESTIONS, Template
 
 StyleArgument = Literal["auto", "chat", "completion"]
-Protocol = Literal["paper", "current", "api"]
+ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
@@ -151,7 +149,7 @@ class Settings:
     texts: int = 1
     num_samples: int | None = None
     style: StyleArgument = "auto"
-    protocol: Protocol = "paper"
+    protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
     thinking_tokens: int = 0
@@ -173,12 +171,104 @@ class Settings:
         assert self.length is not None
         return self.length
 
+    def count_tokens(self, task: str) -> CountTokens:
+        """Return the counter of tokens.
+
+        Raises:
+            InputError: the run entry of the task names no tokenizer.
+        """
+        if self.counter is None:
+            raise InputError(f"{task}: count_with is missing; give the name or the folder of a tokenizer")
+        return self.counter
+
+
+AnswerKind = Literal[
+    "label", "lookup", "span", "label_or_span", "ranking", "citation", "choice", "summary", "frequency", "chain"
+]
+"""How the lexical model finds an answer in the context.
+
+- `label`: the label of the most similar demonstrations.
+- `lookup`: the value after the question's words.
+- `span`: names and numbers near the question's words.
+- `label_or_span`: a label if the context has demonstrations, otherwise a span.
+- `ranking`: the passages that share the most words with the question, in order.
+- `citation`: a sentence of each of those passages, with its number.
+- `choice`: the option whose words stand near the question's words.
+- `summary`: first sentences of several parts of the text.
+- `frequency`: the most frequent words.
+- `chain`: the variables that hold a value.
+"""
+
+Strategy = Callable[[Sequence[Message]], str | None]
+"""(conversation) → its answer; None if the conversation does not belong to the task."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """How `longctx/lexical` and `longctx/null` answer a task.
+
+    Args:
+        kind: how the lexical model finds an answer. It reads the fields of the task's template; if that is not enough,
+            or the task has no template, this is a function of the benchmark.
+        constant: the answer of the null model to every question.
+    """
+
+    kind: AnswerKind | Strategy
+    constant: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of value that is read from a file, such as a field of a scored record.
+
+    Args:
+        about: its description in errors, e.g. `a list of texts`.
+        fits: whether a value is of this kind.
+    """
+
+    about: str
+    fits: Callable[[Any], bool]
+
+    def check(self, name: str, value: Any) -> None:
+        """Check that a value is of this kind.
+
+        Raises:
+            InputError: the value is of another kind. The message starts with `name`.
+        """
+        if not self.fits(value):
+            raise InputError(f"{name} must be {self.about}, found {shorten(value)}")
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a string."""
+    return isinstance(value, str)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer. `True` and `False` are not, although they are integers in Python."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; `True` and `False` are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def are_all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Make a check for lists whose items all pass the check `fits`."""
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+TEXT = Shape("text", is_text)
+TEXTS = Shape("a list of texts", are_all(is_text))
 
 Record = Mapping[str, Any]
 """A scored record. The docstring of this module lists its fields."""
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
+"""(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
+suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
 
 
@@ -256,7 +346,7 @@ class Task:
     any_length: bool = False
     chat: bool = False
     arguments: tuple[str, ...] = ()
-    variants: Mapping[Protocol, Variant] = field(default_factory=lambda: {"paper": Variant()})
+    variants: Mapping[ProtocolArgument, Variant] = field(default_factory=lambda: {"paper": Variant()})
     most_samples: int | None = None
     official_judge: str | None = None
     judgement: Judgement | None = None
@@ -344,12 +434,8 @@ class Task:
     def all_arguments(self) -> frozenset[str]:
         """All run-entry arguments that the task takes."""
         # A task with one variant has the same prompts under all protocols.
-        further = [
-            *(["protocol"] if len(self.variants) > 1 else []),
-            *(["judge"] if self.has_judge else []),
-            *(["method"] if self.has_question else []),
-        ]
-        return frozenset((*EVERY_TASK, *self.arguments, *further))
+        further = {"protocol": len(self.variants) > 1, "judge": self.has_judge, "method": self.has_question}
+        return frozenset((*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes)))
 
     def variant(self, settings: Settings) -> Variant:
         """Return the variant of the entry's protocol; the variant of `paper` if the task does not have the protocol.

@@ -63,16 +63,12 @@ class Template:
     def render(self, fields: Mapping[str, str]) -> Prompt:
         """Make the prompt of an example from its fields."""
         # `str.format` is safe here, because these templates are code. `fill` is for downloaded templates.
-        return Prompt.of_text(
-            self.user.format(**fields), self.separator, self.prefix.format(**fields), self._context_span(fields)
-        )
-
-    def _context_span(self, fields: Mapping[str, str]) -> tuple[int, int] | None:
-        """Return [start, end) of the context in the user turn, in characters; None if the template has no context."""
+        user, prefix = self.user.format(**fields), self.prefix.format(**fields)
         # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
         before, place, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
-        return (start, start + len(fields[CONTEXT])) if place else None
+        span = (start, start + len(fields[CONTEXT])) if place else None
+        return Prompt([{"role": "user", "content": user}], self.separator, prefix, span)
 
     def parse(self, prompt: str) -> dict[str, str] | None:
         """Recover the fields from a rendered prompt, chat or completion; None if this template did not render it.

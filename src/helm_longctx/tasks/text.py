@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.counting import read_tokenizer
 from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 _DIGIT, _LETTER, _MARK = 1, 2, 3
 _KINDS = np.zeros(256, np.uint8)
@@ -69,7 +66,7 @@ def read_token_counter(name: str, file: Path) -> TokenCounter:
     Raises:
         InputError: the file is not a tokenizer.
     """
-    tokenizer = _load(file)
+    tokenizer = read_tokenizer(file)
     return TokenCounter(
         name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))]
     )
@@ -91,7 +88,7 @@ class TextCutter:
     """
 
     def __init__(self, file: Path, limit: int, ending: str):
-        tokenizer = _load(file)
+        tokenizer = read_tokenizer(file)
         self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
         self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
@@ -107,23 +104,12 @@ class TextCutter:
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            self._measures.update(zip(new, pool.map(self._measure, new.values()), strict=True))
+            found = pool.map(lambda text: self._tokenizer.read(text, self._measure), new.values())
+            self._measures.update(zip(new, found, strict=True))
         return [self._measures[key] for key in keys]
 
-    def _measure(self, text: str) -> tuple[int, int | None]:
-        return self._tokenizer.read(text, self._measure_pieces)
-
-    def _measure_pieces(self, text: LongText) -> tuple[int, int | None]:
+    def _measure(self, text: LongText) -> tuple[int, int | None]:
         pieces = text.pieces()
         tokens = len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
         # The text is cut after the character of the last token that fits, as in HELMET (data.py:162).
         return tokens, text.span(pieces, self._place)[1] if tokens > self._limit else None
-
-
-def _load(file: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises plain Exception
-        raise InputError(f"{file}: not a fast tokenizer file") from error

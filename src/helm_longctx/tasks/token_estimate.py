@@ -60,12 +60,20 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     """
     if not text:
         return 0
-    codes = _code_points(text)
+    if text.isascii():  # a quarter of the memory
+        codes = np.frombuffer(text.encode("ascii"), np.uint8)
+    else:
+        # "surrogatepass" is needed because a text can contain lone surrogates, which UTF-32 does not allow.
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        codes = np.minimum(codes, len(_KINDS) - 1)
     kinds = _KINDS[codes]
     # 255 is not a kind, so the first character always starts a run.
     starts = np.flatnonzero(np.diff(kinds, prepend=np.uint8(255)))
     sizes, kinds = np.diff(starts, append=len(text)), kinds[starts]
-    rare = np.add.reduceat(_is_rare(codes), starts, dtype=np.int64)[(kinds == _LETTER) & (sizes > WHOLE_LETTERS)].sum()
+    # 1 for each character that is a rare pair with the one before.
+    letters = np.minimum(codes, len(_RARE) - 1)
+    pairs = np.concatenate([np.zeros(1, np.uint8), _RARE[letters[:-1], letters[1:]]])
+    rare = np.add.reduceat(pairs, starts, dtype=np.int64)[(kinds == _LETTER) & (sizes > WHOLE_LETTERS)].sum()
     words, digits, marks = (sizes[kinds == kind] for kind in (_LETTER, _DIGIT, _MARK))
     tokens = (
         WORD * len(words)
@@ -97,20 +105,6 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
         found = sum(estimate_tokens(" ".join(piece.split())) for piece in ascii_pieces) / 2 + _FEWEST_OF_OTHER * others
         total += found * len(text) / max(1, sum(map(len, pieces)))
     return int(total)
-
-
-def _code_points(text: str) -> np.ndarray:
-    if text.isascii():  # a quarter of the memory
-        return np.frombuffer(text.encode("ascii"), np.uint8)
-    # "surrogatepass" is needed because a text can contain lone surrogates, which UTF-32 does not allow.
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return np.minimum(codes, len(_KINDS) - 1)
-
-
-def _is_rare(codes: np.ndarray) -> np.ndarray:
-    """Return for each character whether it is a rare pair with the one before, as 0 or 1."""
-    letters = np.minimum(codes, len(_RARE) - 1)
-    return np.concatenate([np.zeros(1, np.uint8), _RARE[letters[:-1], letters[1:]]])
 
 
 def _make_rare() -> np.ndarray:

@@ -11,9 +11,8 @@ from typing import Any
 from helm_longctx.data.download import Source
 from helm_longctx.environment import EXTRAS
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.tasks.arguments import ARGUMENTS
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry, parse_entry
+from helm_longctx.tasks.entry import ARGUMENTS, Entry, check_entry, parse_entry
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import CONDITIONS

@@ -1,7 +1,11 @@
-"""Splits English and Chinese texts into the words that LongBench's and LV-Eval's metrics count.
+"""The words that LongBench's and LV-Eval's metrics count in English and Chinese texts, and their F1 and ROUGE-L.
+
+ROUGE-L is the package rouge 1.0.1's, without the package's recursion. Its "rouge-l" is the summary-level variant: it
+splits a text into sentences at every full stop and counts each distinct word once. The result depends on which longest
+common subsequence is chosen, so ties are broken as in the package.
 
 Source: THUDM/LongBench at 2e00731, LongBench/metrics.py, and infinigence/LVEval at 63e7ae9, metrics.py
-(normalize_answer, normalize_zh_answer, f1_score).
+(normalize_answer, normalize_zh_answer, f1_score, rouge_score); rouge 1.0.1, rouge_score.py.
 """
 
 from __future__ import annotations
@@ -12,10 +16,19 @@ import warnings
 from collections import Counter
 from collections.abc import Collection
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from jieba import Tokenizer
+
+MOST_STEPS = 989
+"""Most steps of the package's recursion through its table. When LV-Eval's evaluation.py calls the package, Python's
+default limit of 1000 frames leaves this many. With more steps an error is raised, and the official score is then 0.
+"""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -71,3 +84,72 @@ def _jieba() -> Tokenizer:
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer
+
+
+def rouge_l(prediction: str, reference: str, most_steps: int = MOST_STEPS) -> float:
+    """Return what `find_rouge_l` returns; 0 where the package raises an error."""
+    return find_rouge_l(prediction, reference, most_steps) or 0.0
+
+
+def find_rouge_l(prediction: str, reference: str, most_steps: int) -> float | None:
+    """Return the F1 of the distinct words in common subsequences; None where the package raises an error.
+
+    Equal texts score 0.999999995, because the package adds 1e-8 to the denominator.
+
+    Args:
+        prediction, reference: words separated by white space.
+        most_steps: number of steps after which the package's recursion fails.
+    """
+    output, gold = _sentences(prediction), _sentences(reference)
+    if not output or not gold:
+        return None
+    shared: set[str] = set()
+    for gold_words, given_words in product(gold, output):
+        common = _common_subsequence(gold_words, given_words, most_steps)
+        if common is None:
+            return None
+        shared |= common
+    # The words of all sentences are united before they are counted, so a word counts once in the whole text.
+    precision = len(shared) / len(set().union(*output))
+    recall = len(shared) / len(set().union(*gold))
+    return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """Split a text into sentences of words.
+
+    As in the package, a sentence of only white space has one empty word, and an empty sentence is omitted.
+    """
+    return [part.split() or [""] for part in text.split(".") if part]
+
+
+def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> set[str] | None:
+    """Return the words of the longest common subsequence that the package finds; None if its recursion is too deep."""
+    table = _lengths(gold, output)
+    words: set[str] = set()
+    row, column = len(gold), len(output)
+    for _ in range(most_steps + 1):
+        if not row or not column:
+            return words
+        if gold[row - 1] == output[column - 1]:
+            words.add(gold[row - 1])
+            row, column = row - 1, column - 1
+        # The package goes left if both neighbours are equal. Going up would find as many words, but different ones.
+        elif table[row - 1, column] > table[row, column - 1]:
+            row -= 1
+        else:
+            column -= 1
+    return None
+
+
+def _lengths(gold: list[str], output: list[str]) -> npt.NDArray[np.int32]:
+    """Return the lengths of the longest common subsequences of all pairs of prefixes."""
+    # Words become numbers, so that NumPy can compare a whole row at once.
+    numbers = {word: number for number, word in enumerate(output)}
+    columns = np.array([numbers[word] for word in output])
+    table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)
+    for row, word in enumerate(gold):
+        matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
+        # A cell is never less than its left neighbour, hence the running maximum.
+        np.maximum.accumulate(np.maximum(table[row, 1:], matched), out=table[row + 1, 1:])
+    return table

@@ -16,7 +16,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.task import Protocol, Settings
+from helm_longctx.tasks.task import ProtocolArgument, Settings
 from tests.benchmarks.ada_leval.fabricate import (
     FABRICATED,
     ROWS,
@@ -28,7 +28,7 @@ from tests.benchmarks.ada_leval.fabricate import (
 )
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
-MODES: dict[Protocol, str] = {"paper": "normal", "api": "less"}
+MODES: dict[ProtocolArgument, str] = {"paper": "normal", "api": "less"}
 
 
 @pytest.fixture(scope="module", params=SEEDS)
@@ -40,7 +40,7 @@ def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.title)
 @pytest.mark.parametrize("protocol", MODES)
 @pytest.mark.parametrize("length", ROWS)
-def test_prompts(task: Any, protocol: Protocol, length: int, data: tuple[int, DataRoot]) -> None:
+def test_prompts(task: Any, protocol: ProtocolArgument, length: int, data: tuple[int, DataRoot]) -> None:
     """The prompts, their names, answers, order and number are the official ones for both protocols."""
     seed, root = data
     found = []

@@ -7,8 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.babilong.scoring import LABELS
-from helm_longctx.benchmarks.babilong.tasks import BABILONG, TITLES
+from helm_longctx.benchmarks.babilong.tasks import BABILONG, LABELS, TITLES
 from helm_longctx.tasks.lengths import length_label
 from tests.support.fabricate import words, write
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
+from helm_longctx.benchmarks.fresh_text.material import associations, categories
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task
@@ -112,6 +112,9 @@ def test_scorers_read_every_answer(kind: str, prediction: str) -> None:
         ("recall", "12, 34, 0, 78 and 90", 0.8),
         ("graph", "11 -> 12 -> 34 -> 99", 0.4),
         ("graph", "34, 56", 0),
+        ("graph", "56 and 12: 12 -> 34", 0.2),
+        ("graph", "12 -> 34 -> 12 -> 34 -> 56", 0.4),
+        ("graph", "13, 14, 12, 34, 56, 78, 90", 1),
         ("conversation", "12, 34, 78, 56, 90.", 0.6),
         ("paraphrase", "It is 12.", 1),
     ],
@@ -141,13 +144,15 @@ def test_codes_stand_at_their_depths() -> None:
 
 def test_questions_share_no_word_with_texts() -> None:
     """No question has a content word of any fact or thing, in any form, so a search for its words finds nothing."""
-    said = {stem(word) for fact, _ in ASSOCIATIONS for word in words(fact)}
-    said |= {stem(word) for _, things in CATEGORIES for thing in things for word in words(thing)}
-    for asked in [*(asked for _, asked in ASSOCIATIONS), *(asked for asked, _ in CATEGORIES)]:
+    said = {stem(word) for fact, _ in associations() for word in words(fact)}
+    said |= {stem(word) for _, things in categories() for thing in things for word in words(thing)}
+    for asked in [*(asked for _, asked in associations()), *(asked for asked, _ in categories())]:
         assert not {stem(word) for word in words(asked)} & said, asked
-    things = [thing for _, every in CATEGORIES for thing in every]
+    things = [thing for _, every in categories() for thing in every]
     assert len(things) == len(set(things))
-    assert len({fact for fact, _ in ASSOCIATIONS}) == len({asked for _, asked in ASSOCIATIONS}) == len(ASSOCIATIONS)
+    assert (
+        len({fact for fact, _ in associations()}) == len({asked for _, asked in associations()}) == len(associations())
+    )
 
 
 @KINDS
@@ -168,8 +173,8 @@ def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
     task = TASKS[kind]
     (example,) = draw(task, 262144 if kind == "conversation" else 32768, 1)
     text = "\n".join(each["content"] for each in task.prompt(example).messages).lower()
-    used = [text.count(word) for fact, _ in ASSOCIATIONS for word in words(fact) if len(word) > 5]
-    used += [text.count(f" {thing}") for _, things in CATEGORIES for thing in things]
+    used = [text.count(word) for fact, _ in associations() for word in words(fact) if len(word) > 5]
+    used += [text.count(f" {thing}") for _, things in categories() for thing in things]
     assert min(used) >= 2
 
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.helmet.categories.icl import ICL
 from helm_longctx.benchmarks.helmet.data.icl import Balance
-from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry

@@ -8,7 +8,7 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 
 from helm_longctx.helm.metric import jury_stats
-from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")
 

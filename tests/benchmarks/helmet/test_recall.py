@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from helm_longctx.benchmarks.helmet.categories.recall import RULER
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.data.recall import evidence_depth
-from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.release import LLAMA_2
+from helm_longctx.benchmarks.helmet.tasks import HELMET, RULER
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import ruler
-from helm_longctx.benchmarks.helmet.data.generate import Maker
 from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
+from helm_longctx.benchmarks.helmet.data.ruler import Maker
 from helm_longctx.data.jsonl import Row
 from helm_longctx.tasks.template import Template
 

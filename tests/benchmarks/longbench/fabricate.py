@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
-from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
+from helm_longctx.benchmarks.longbench.tasks import DATASETS, Dataset
 from tests.benchmarks.lv_eval.fabricate import sentence
 from tests.support.fabricate_words import write
 
@@ -41,8 +41,8 @@ def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
 
 
 def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
-    language = "zh" if dataset.chinese else "en"
-    classes = CLASSES[dataset.chinese] if dataset.metric == "classification_score" else None
+    language = "zh" if "chinese" in dataset.traits else "en"
+    classes = CLASSES["chinese" in dataset.traits] if dataset.metric == "classification_score" else None
     return {
         "input": sentence(rng, language, 6), "context": sentence(rng, language, rng.randint(30, 90)),
         "answers": [_answer(rng, dataset) for _ in range(1 + (number == 2 and not classes))],
@@ -53,14 +53,16 @@ def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
 
 def _answer(rng: random.Random, dataset: Dataset) -> str:
     if dataset.metric == "classification_score":
-        return rng.choice(CLASSES[dataset.chinese])
+        return rng.choice(CLASSES["chinese" in dataset.traits])
     if dataset.metric == "count_score":
         return str(rng.randint(1, 20))
     if dataset.metric.startswith("retrieval"):
-        return f"{'段落' if dataset.chinese else 'Paragraph '}{rng.randint(1, 30)}"
-    if dataset.code:
+        return f"{'段落' if 'chinese' in dataset.traits else 'Paragraph '}{rng.randint(1, 30)}"
+    if "code" in dataset.traits:
         return f"    {sentence(rng, 'en', 3)} = x[1]"
-    return sentence(rng, "zh" if dataset.chinese else "en", rng.randint(1, 12)) + rng.choice(("", ".", "。", " A. B"))
+    return sentence(rng, "zh" if "chinese" in dataset.traits else "en", rng.randint(1, 12)) + rng.choice(
+        ("", ".", "。", " A. B")
+    )
 
 
 def records() -> list[dict[str, Any]]:
@@ -76,13 +78,13 @@ def records() -> list[dict[str, Any]]:
 
 
 def _outputs(rng: random.Random, dataset: Dataset, row: dict[str, Any]) -> Iterator[str]:
-    right, language = row["answers"][0], "zh" if dataset.chinese else "en"
+    right, language = row["answers"][0], "zh" if "chinese" in dataset.traits else "en"
     words = right.split()
     rng.shuffle(words)
     yield from ("", right, f"\n\n{right}\nmore", f" {right} ", right.upper(), " ".join(words), right[: len(right) // 2])
     yield f"{right} 7, 12 {right}"
     yield f"`x`\n# no\n// no\n{right}\nlast"
-    yield ", ".join(rng.sample(CLASSES[dataset.chinese], 3))
+    yield ", ".join(rng.sample(CLASSES["chinese" in dataset.traits], 3))
     yield f"Date of birth number {CLASSES[True][1]}{CLASSES[True][2]}"
     for count in (3, 30, 120):
         yield sentence(rng, language, count)

@@ -65,7 +65,7 @@ for case, limit in LIMITS.items():
     current = Tokenizer(case)
     pred.load_model_and_tokenizer = lambda path, name, device: (Model(), current)
     for dataset in DATASETS:
-        for suffix in ("", "_e") if dataset.extended else ("",):
+        for suffix in ("", "_e") if "extended" in dataset.traits else ("",):
             asked.clear()
             pred.get_pred(0, 1, rows(dataset, dataset.name + suffix), limit, budgets[dataset.name],
                           prompts[dataset.name], dataset.name, 0, MODEL, {MODEL: ""}, os.devnull)

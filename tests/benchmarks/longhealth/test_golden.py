@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.longhealth import BENCHMARK, data
 from helm_longctx.benchmarks.longhealth.tasks import choose_option
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.codec import make_codec
+from helm_longctx.tasks.counting import make_codec
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.longhealth.fabricate import (

@@ -44,7 +44,7 @@ def build_longproc(root: Path) -> Path:
         for level in files.levels:
             rng = random.Random(f"{task} {level}")
             rows = [MAKERS[task](rng, folder, f"{level}_{number}", LEVELS[level] // 512) for number in range(ROWS)]
-            _write(folder / files.file.format(level=level), rows)
+            _write(folder / files.file.format(task=task, level=level), rows)
     rng = random.Random(5)
     folder = root / "travel_planning"
     _write(folder / "travel_planning_icl_examples.json", [_trip(rng, count) for count in (3, 4)])

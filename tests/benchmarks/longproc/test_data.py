@@ -60,7 +60,7 @@ def test_levels_that_a_task_lacks(task: str, level: str) -> None:
 )  # fmt: skip
 def test_malformed_rows(root: Path, task: str, fields: dict[str, Any], message: str) -> None:
     """The error names the file, the row and the field."""
-    path = root / task / TASKS[task].file.format(level="2k")
+    path = root / task / TASKS[task].file.format(task=task, level="2k")
     edit(path, **fields)
     assert error_of(root, task, "2k") == f"{path}: item 2: {message}"
 

@@ -13,7 +13,7 @@ import pytest
 
 from helm_longctx.benchmarks.longproc import programs, scoring
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
-from helm_longctx.benchmarks.longproc.scoring import SCORERS
+from helm_longctx.benchmarks.longproc.scoring import EVALUATORS
 from tests.benchmarks.longproc.fabricate import PROGRAMS, build_longproc, cases
 from tests.benchmarks.longproc.make_golden import item_text
 from tests.support.official import digest
@@ -58,7 +58,12 @@ def scored(root: Path) -> Scored:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "passes", lambda code, tests: True)
         return [
-            (task, output, SCORERS[task]({"prediction": output, "item": items[task, level, number]}), json.loads(said))
+            (
+                task,
+                output,
+                EVALUATORS[task].score({"prediction": output, "item": items[task, level, number]}),
+                json.loads(said),
+            )
             for (task, level, number, output), said in zip(cases(root), GOLDEN["scores"], strict=True)
         ]
 
@@ -86,7 +91,7 @@ def test_golden_scores_say_something(scored: Scored) -> None:
 def score_programs(names: Sequence[str]) -> dict[str, dict[str, float]]:
     records = [{"prediction": PROGRAMS[name][0], "item": {"testcases": PROGRAMS[name][1]}} for name in names]
     with ThreadPoolExecutor(4) as threads:
-        return dict(zip(names, threads.map(SCORERS["pseudo_to_code"], records), strict=True))
+        return dict(zip(names, threads.map(EVALUATORS["pseudo_to_code"].score, records), strict=True))
 
 
 def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from helm_longctx.cli.records import score
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.sandbox import SETTING, Outcome
+from helm_longctx.tasks.sandbox import SETTING, ProgramResult
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
@@ -145,14 +145,16 @@ def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
 def test_items_of_programs(tests: object) -> None:
     """Test cases must be pairs of lists of lines."""
-    assert not scoring.ITEMS["pseudo_to_code"]["testcases"](tests)
-    assert scoring.ITEMS["pseudo_to_code"]["testcases"]([[["1"], []]])
+    assert not scoring.EVALUATORS["pseudo_to_code"].item["testcases"](tests)
+    assert scoring.EVALUATORS["pseudo_to_code"].item["testcases"]([[["1"], []]])
 
 
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler gets any text of a model, also half a character, which the official code cannot write to a file."""
     sent: list[bytes] = []
-    monkeypatch.setattr(programs, "run", lambda command, stdin, **limits: sent.append(stdin) or Outcome(b"", b"", 1))
+    monkeypatch.setattr(
+        programs, "run", lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1)
+    )
     assert programs.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, Dataset
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, Dataset
 from tests.support.fabricate import words, write
 
 ROWS = 6

@@ -6,8 +6,7 @@ import string
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
-from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LV_EVAL
 
 EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 
@@ -25,7 +24,7 @@ def test_rows_are_consistent(dataset) -> None:
     """A template has two places, and each data set's metric, language, budget and file name agree with its name."""
     assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == ["context", "input"]
     assert ("zh" in dataset.scoring.official) == (dataset.language == "zh")
-    assert dataset.headline in dataset.metrics
+    assert dataset.scoring.names[0] in dataset.metrics
     assert dataset.max_tokens == (16 if dataset.name.startswith("factrecall") else 64)
     assert dataset.file("16k") == f"lveval/{dataset.name}/{dataset.name}_16k.jsonl"
 

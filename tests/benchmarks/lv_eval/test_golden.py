@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.cutting.middle import middle_cutter
 from helm_longctx.tasks.task import Settings
@@ -51,7 +50,7 @@ def test_every_dataset_has_golden_prompts() -> None:
 def test_scores(dataset: str) -> None:
     """Both metrics of every odd output are the official ones, digit for digit, and are absent where the official code
     raises."""
-    headline = BY_NAME[dataset].headline
+    headline = BY_NAME[dataset].scoring.names[0]
     for record, (expected, second) in zip(score_records(), SCORES, strict=True):
         if record["dataset"] == dataset:
             scores = BY_NAME[dataset].score(record)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helm_longctx.apps.exchange.export import AVERAGE, averages
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
 from helm_longctx.results.boards import published_boards
 from helm_longctx.tasks.lengths import length_label
 from tests.benchmarks.lv_eval.printed import PRINTED, Cell

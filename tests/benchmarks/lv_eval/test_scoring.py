@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.lv_eval import scoring
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS
 from helm_longctx.errors import InputError
 
 TEXT = st.text(max_size=60) | st.text("aA the1.:\n ，。《的北京c", max_size=40)
@@ -39,13 +39,13 @@ def test_the_right_answer_is_perfect(dataset) -> None:
     """The reference itself scores 1, or nearly 1 because of ROUGE's formula."""
     answer = "Ludwig Beethoven" if dataset.language == "en" else "克里斯汀穆基"
     record = {"prediction": answer, "references": [answer], "answer_keywords": answer}
-    assert dataset.score(record)[dataset.headline] == pytest.approx(1, abs=1e-8)
+    assert dataset.score(record)[dataset.scoring.names[0]] == pytest.approx(1, abs=1e-8)
 
 
 @EACH
 def test_without_references_an_item_scores_0(dataset) -> None:
     """An item without references scores 0, which is the official best of no references."""
-    assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.headline: 0}
+    assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.scoring.names[0]: 0}
 
 
 @pytest.mark.parametrize("score", [scoring.score_gated_en, scoring.score_gated_zh])

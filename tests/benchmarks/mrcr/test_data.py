@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.mrcr import BENCHMARK, data
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, PATH, SOURCE, o200k_counter
-from helm_longctx.benchmarks.mrcr.scoring import score
+from helm_longctx.benchmarks.mrcr.tasks import score
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings

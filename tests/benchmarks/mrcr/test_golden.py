@@ -12,7 +12,7 @@ from helm.benchmark.scenarios.scenario import CORRECT_TAG
 
 from helm_longctx.benchmarks.mrcr import BENCHMARK, HELMET2, data
 from helm_longctx.benchmarks.mrcr.data import load_shuffled
-from helm_longctx.benchmarks.mrcr.scoring import score
+from helm_longctx.benchmarks.mrcr.tasks import score
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.mrcr.fabricate import BINS, build_split, encoding, records

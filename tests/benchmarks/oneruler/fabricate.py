@@ -10,10 +10,9 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS
+from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS, WITHOUT_MODEL
 from helm_longctx.benchmarks.oneruler.generate import COMMON
 from helm_longctx.benchmarks.oneruler.scoring import NONE
-from helm_longctx.benchmarks.oneruler.sentences import WITHOUT_MODEL
 from tests.support.fabricate import words
 
 SENTENCES = 40
@@ -28,6 +27,9 @@ _LETTERS = {
     "ru": "абвгде",
 }
 _STOPS = {"zh": "。", "ja": "。", "hi": "।", "fa": "۔"}
+
+CODES = re.findall(r"\w+", "en ko pl zh vi ja ta hu fr no uk ru de es sv fi cs sr pt it fa sw nl st hi da")
+"""The languages in the order of the official code's table of words for none, in which the cases of scores were made."""
 
 
 def build_oneruler(root: Path) -> Path:
@@ -119,7 +121,8 @@ def _dictionary(code: str) -> str:
 def score_cases() -> list[tuple[str, str, list[str], str]]:
     """Return cases for the metrics: kind of task, language, expected answers, output."""
     cases = []
-    for code, none in NONE.items():
+    for code in CODES:
+        none = NONE[code]
         for expected in (["1234567"], ["1234567", "7654321"], ["x"]):
             outputs = [
                 "", "1234567", "7654321, 1234567", "<Answer> 1234567 </Answer> 99", "1234567 1234567 5", "１２３４５６７", none[0],

@@ -12,10 +12,10 @@ import pytest
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
-from helm_longctx.cli.config.load import load_config
-from helm_longctx.cli.config.places import Places
-from helm_longctx.cli.config.plan import Plan, make_plan, use_settings
-from helm_longctx.cli.shared import fill_registries
+from helm_longctx.config.load import load_config
+from helm_longctx.config.places import Places
+from helm_longctx.config.plan import Plan, make_plan, use_settings
+from helm_longctx.config.shared import fill_registries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical

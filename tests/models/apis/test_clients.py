@@ -296,14 +296,14 @@ def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
     client.make_request(replace(REQUEST, prompt=f"{REQUEST.prompt}?"))
     client.make_request(replace(REQUEST, random="1"))
     assert len(server.calls) == 3
-    assert "Ist das gut" not in str(client._cache_key(REQUEST))
+    assert "Ist das gut" not in str(client.cache_key(REQUEST))
 
 
 def test_conversations_have_digests_of_their_own(server: Server) -> None:
     """Messages with the same texts in another order are another prompt."""
     turns = [[("user", "a"), ("user", "b")], [("user", "ab")], [("user", "b"), ("user", "a")], [("system", "a")]]
     requests = [replace(CHAT, messages=[{"role": role, "content": words} for role, words in each]) for each in turns]
-    keys = [make("chat", server)._cache_key(request)["sha256"] for request in requests]
+    keys = [make("chat", server).cache_key(request)["sha256"] for request in requests]
     assert len(set(keys)) == len(keys)
 
 

@@ -33,10 +33,10 @@ from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging import calls
 from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.models.apis import AnthropicClient, OpenAIClient, guard, listing
-from helm_longctx.models.apis.attempt import try_once
+from helm_longctx.models.apis import AnthropicClient, OpenAIClient, availability, guard
+from helm_longctx.models.apis.availability import list_models
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.listing import list_models
+from helm_longctx.models.apis.sending import try_once
 from helm_longctx.models.endpoints.probe import probe
 from helm_longctx.redaction import logs
 from tests.models.apis.making import KINDS, REQUEST
@@ -311,7 +311,7 @@ def test_clients_with_requests_that_get_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_lists_that_drip(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of models has less time than an answer."""
-    monkeypatch.setattr(listing, "PATIENCE", 1.0)
+    monkeypatch.setattr(availability, "PATIENCE", 1.0)
     with attack(hostile.drip({"data": [{"id": "m"}]}, PAUSE)) as server:
         for library in (make("chat", server).client, openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")):
             with pytest.raises(openai.APITimeoutError):

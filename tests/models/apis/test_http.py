@@ -8,8 +8,7 @@ import pytest
 
 from helm_longctx.environment import MAX_REPLY
 from helm_longctx.failures import FailureError
-from helm_longctx.models.apis.guard import guard
-from helm_longctx.models.apis.http import connection_library, http_library
+from helm_longctx.models.apis.guard import connection_library, guard, http_library
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, attack
 

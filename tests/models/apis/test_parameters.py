@@ -171,7 +171,7 @@ CHANGES = st.builds(Change, st.sampled_from(DROPPABLE)) | st.just(
 def test_changes(changes: list[Change], body: dict[str, Any]) -> None:
     """A change drops or renames only the parameters that it names. Applied twice, it has the same result."""
     parameters = Parameters()
-    parameters._changes = tuple(changes)
+    parameters.changes = tuple(changes)
     once = parameters.apply(body)
     assert parameters.apply(once) == once
     assert not {change.parameter for change in changes} & once.keys()

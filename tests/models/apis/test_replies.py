@@ -19,12 +19,19 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
-from helm_longctx.models.apis.attempt import Attempt
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.names import find_other_model, is_same_model
 from helm_longctx.models.apis.prices import PRICES
-from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.apis.usage import MOST_TOKENS, Usage, model_of, output_truncated, usage_of, with_usage
+from helm_longctx.models.apis.sending import Attempt, Retries, Sender
+from helm_longctx.models.apis.usage import (
+    MOST_TOKENS,
+    Usage,
+    find_other_model,
+    is_same_model,
+    model_of,
+    output_truncated,
+    usage_of,
+    with_usage,
+)
 from helm_longctx.redaction import logs
 from helm_longctx.runner.ending import find_reasons
 from helm_longctx.runner.follow_up import join_answers

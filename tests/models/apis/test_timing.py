@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.models.apis.replies import TimedEvents
+from helm_longctx.models.apis.protocol import TimedEvents
 
 ROLE = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
 START = {"type": "message_start", "message": {"role": "assistant"}}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import Ask, LimitReachedError, run
 from helm_longctx.apps.certify.search import Design, Search
 from helm_longctx.apps.certify.sections import describe_name, describe_verdict, write_certificate
-from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts
+from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts, fixed_records
 from tests.support.endpoints import SimulatedModel
 
 CLAIM, WINDOW, SHORTEST = 1024 * 1024, 32 * 1024, 4096
@@ -224,3 +225,72 @@ def test_a_search_asks_only_for_what_is_missing() -> None:
             search.add(answered)
             other.add(answered)
     assert search.decision is other.decision
+
+
+@pytest.mark.parametrize(("guessed", "is_measured"), [(0.0, True), (0.3, True), (0.7, False)])
+def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(guessed: float, is_measured: bool) -> None:
+    """A kind is measured only if its score is above that of the model without texts, by more than the allowed loss."""
+
+    def answer(blocks: Sequence[Block]) -> list[Answered]:
+        return [Answered(each, [_guess(random, each, guessed) for _ in range(each.count)]) for each in blocks]
+
+    random = Random(2)
+    kinds = {kind["name"]: kind for kind in record_of(answer, replace(DESIGN, claim=8192, most=20))["kinds"]}
+    assert kinds["recall"]["floor"] == pytest.approx(guessed, abs=0.15)
+    assert kinds["recall"]["is_measurable"] is is_measured
+
+
+def _guess(random: Random, block: Block, guessed: float) -> Reply:
+    is_recall = block.kind == "recall"
+    return Reply(float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length)
+
+
+def test_a_constant_answer_is_a_floor() -> None:
+    """The floor is the best answer that needs no text: the model's own guess, or a baseline that says always the same."""
+    design = replace(DESIGN, claim=8192, most=20)
+
+    def answer(blocks: Sequence[Block]) -> list[Answered]:
+        reply = Reply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
+        return [Answered(each, [reply if each.has_text else Reply(0.0)] * each.count) for each in blocks]
+
+    kinds = record_of(answer, design)["kinds"]
+    assert {kind["floor"] for kind in kinds} == {0.85}
+    assert not any(kind["is_measurable"] for kind in kinds)
+
+
+def test_certificates_of_fixed_draws() -> None:
+    """Certificates about fixed draws say what they said: each decision, count, interval, finding and digest.
+
+    `make_golden.py` rewrites them after a change that is meant.
+    """
+    golden = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(fixed_records()))
+    assert [*found] == [*golden]
+    for name, record in found.items():
+        flat, expected = (dict(_leaves(each)) for each in (record, golden[name]))
+        assert flat.keys() == expected.keys(), name
+        different = {
+            key: (value, expected[key]) for key, value in flat.items() if value != pytest.approx(expected[key])
+        }
+        assert not different, name
+
+
+def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of JSON data with its path."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _leaves(value, f"{path}/{key}")
+    else:
+        yield path, data
+
+
+def test_a_kind_with_little_above_the_floor_cannot_be_measured() -> None:
+    """A search for words that has a third of a kind at 4k, and keeps a part of it, gets no certificate; a model with half can."""
+    for seed in range(8):
+        record = record_of(answer_by(lambda block: 0.3, Random(seed)), replace(DESIGN, claim=8192))
+        assert (record["stands_on"], record["holds"]) == ([], None)
+    counts = [
+        len(record_of(answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192))["stands_on"])
+        for seed in range(8)
+    ]
+    assert sum(counts) >= 38

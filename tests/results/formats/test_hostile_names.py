@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.exchange.export import unquote_formula
-from helm_longctx.apps.exchange.exporting import EXPORTERS, export_suite
-from helm_longctx.apps.exchange.names import LONGEST_NAME, folder_name
+from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME, folder_name
+from helm_longctx.apps.exchange.command import EXPORTERS, export_suite
+from helm_longctx.documents.data import unquote_formula
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.commands import Command
@@ -25,7 +25,7 @@ NAMES = (
 )  # fmt: skip
 
 COMMANDS = {
-    *("begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "dagger"),
+    *("begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "dag", "tiny"),
     *("textbackslash", "textasciitilde", "textasciicircum"),
 }
 """The commands of LaTeX that a table may have."""

@@ -25,8 +25,7 @@ from helm.common.codec import from_json
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.pages import OUTPUTS
+from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.prompts import write_prompts

@@ -8,7 +8,7 @@ from typing import Any
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.leaderboard.marks import NOTES, ScoreCell, make_cell, mark_table
+from helm_longctx.results.leaderboard.tables import NOTES, ScoreCell, make_cell, mark_table
 from helm_longctx.results.statistics.intervals import Interval
 
 FEW = [Caveat("num_samples", "nq", "6/100"), Caveat("request_failed", "nq", "0.5")]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.export import write_csv
 from helm_longctx.apps.judge_checks.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+from helm_longctx.documents.data import write_csv
 from helm_longctx.errors import InputError
 
 

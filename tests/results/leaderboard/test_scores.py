@@ -11,10 +11,9 @@ from helm.benchmark.presentation.schema import read_schema
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
-from helm_longctx.results.leaderboard.layout import MOST_PUBLISHED
-from helm_longctx.results.leaderboard.marks import NOTES
 from helm_longctx.results.leaderboard.scores import SuiteScores
 from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS, summarize_suite
+from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES
 from helm_longctx.results.reference import write_reference
 from helm_longctx.tasks.registry import find_benchmark
 from tests.results.report.suites import write_suite
@@ -103,6 +102,25 @@ def test_own_models_among_published_ones(suite: Path) -> None:
     descriptions = {group.name: group.description for group in read_schema(str(suite / "schema.json")).run_groups}
     assert f"the {MOST_PUBLISHED} best of 65 published ones" in str(descriptions["helmet_8k"])
     assert len(read_table(suite, "ada_leval_8k")["rows"]) > MOST_PUBLISHED
+
+
+def test_tasks_of_published_models_alone(suite: Path) -> None:
+    """A task that no model of the user has is a column of its category, and has no page of its own."""
+    pages = {path.stem for path in (suite / "groups").glob("*.json")}
+    assert {"helmet_json_kv", "helmet_json_kv_8k", "helmet_icl_64k"} <= pages
+    assert not pages & {"helmet_json_kv_64k", "helmet_trec_coarse_64k"}
+    listed = {row[0]["href"] for table in json.loads((suite / "groups.json").read_text()) for row in table["rows"]}
+    scenarios = {group.name for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy}
+    assert listed | scenarios <= pages
+    tables = json.loads((suite / "groups/helmet_icl_64k.json").read_text())
+    assert [table["title"] for table in tables] == ["Score"]
+    assert len(tables[0]["rows"]) == 65
+    columns = ["TREC Coarse", "TREC Fine", "BANKING77", "CLINIC150", "NLU"]
+    assert names(tables[0]) == ["Model", "ICL 64k", *(f"{column} 64k" for column in columns)]
+    # A task has several official metrics only here.
+    cited = json.loads((suite / "groups/helmet_cite_64k.json").read_text())
+    assert [table["title"] for table in cited] == ["Score", "Official metrics"]
+    assert names(cited[1])[1:5] == ["String EM", "Citation recall", "Citation precision", "List recall, top 5"]
 
 
 def test_columns_outside_the_mean(suite: Path) -> None:

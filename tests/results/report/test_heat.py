@@ -7,7 +7,7 @@ from pathlib import Path
 
 from helm_longctx.apps.lengths.heat import heat_sections
 from helm_longctx.documents.document import Figure
-from helm_longctx.documents.pictures import write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.results.boards import Board
 
 MakeBoard = Callable[..., Board]

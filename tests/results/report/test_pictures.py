@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.exchange.export import AVERAGE, Average
+from helm_longctx.apps.exchange.export import AVERAGE, Average, length_plot
 from helm_longctx.documents.numbers import MARK
-from helm_longctx.documents.pictures import length_plot, write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.errors import InputError
 
 

@@ -9,8 +9,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from helm_longctx.apps.reliability.reliability import find_reliability
-from helm_longctx.apps.reliability.sections import reliability_sections
+from helm_longctx.apps.reliability.sections import find_reliability, reliability_sections
 from helm_longctx.documents.document import Cell, Table
 from helm_longctx.results.boards import Board
 from helm_longctx.tasks.task import MAIN_METRIC

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.documents.data import dump_json
 from helm_longctx.documents.plots import THEMES, curves, profiles
-from helm_longctx.documents.site import dump_json, safe_json
+from helm_longctx.documents.site import safe_json
 from tests.results.report.conftest import SERVER
 from tests.results.report.suites import HOSTILE
 

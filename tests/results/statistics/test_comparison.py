@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from helm_longctx.results.statistics.comparison import (
+    _EQUAL,
     Comparison,
     Pairs,
     compare_intervals,
@@ -151,6 +153,16 @@ def test_models_that_never_differ() -> None:
     assert math.isnan(compare_pairs([], []).effect.mean)
 
 
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [(_EQUAL, (0, 0, 1)), (2 * _EQUAL, (1, 0, 0)), (-_EQUAL, (0, 0, 1)), (-2 * _EQUAL, (0, 1, 0))],
+)
+def test_differences_of_rounding_are_ties(difference: float, expected: tuple[int, int, int]) -> None:
+    """A difference counts as a win or a loss only if it is larger than what rounding makes."""
+    found = compare_pairs([max(difference, 0.0)], [max(-difference, 0.0)])
+    assert (found.wins, found.losses, found.ties) == expected
+
+
 def test_parts_have_their_weights_whatever_their_sizes() -> None:
     """The effect is the weighted mean of the parts' differences, and instances are counted without weights."""
     parts = [Pairs([1, 1, 0, 0], [0, 0, 0, 0], "abcd", 0.25), Pairs([0.0], [1.0], "e", 0.75)]
@@ -181,3 +193,21 @@ def test_few_small_differences_do_not_show_the_large_ones() -> None:
     few, many = compare_pairs([0.01] * 10, [0.0] * 10), compare_pairs([0.01] * 400, [0.0] * 400)
     assert few.effect.low < 0 < few.effect.high < 0.2
     assert many.effect.low > 0
+
+
+@pytest.mark.parametrize(("wins", "n"), [(5, 5), (3, 20), (30, 100)])
+def test_two_clusters_are_added_to_the_variance(wins: int, n: int) -> None:
+    """The statistic of wins alone is their number over the root of the wins and two more."""
+    expected = 2 * norm.sf(wins / math.sqrt(wins + 2))
+    assert compare_pairs([1.0] * wins + [0.0] * (n - wins), [0.0] * n).p_value == pytest.approx(expected)
+
+
+def test_few_clusters_limit_the_statistic() -> None:
+    """One book with half of the weight limits the statistic, although a hundred others agree that a model is better.
+
+    The book shows no difference, but by the next sample of books another one can have its place.
+    """
+    book = Pairs([1.0] * 50, [1.0] * 50, ["book"] * 50, 0.5)
+    others = Pairs([1.0] * 100, [0.0] * 100, [*map(str, range(100))], 0.5)
+    limit = 1 / math.sqrt(0.5**2 + 100 * 0.005**2)
+    assert compare_parts([book, others]).p_value == pytest.approx(2 * norm.sf(limit))

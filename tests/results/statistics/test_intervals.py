@@ -155,7 +155,7 @@ def test_groups_are_as_many_as_values() -> None:
 
 
 def test_a_mean_of_means() -> None:
-    """It is unweighted, a single mean stays as it is, and means outside 0 to 1 combine their half-widths on each side."""
+    """A mean of means is unweighted, a single mean stays as it is, and means outside 0 to 1 combine their half-widths on each side."""
     mean = mean_of_means([Interval(0.5, 0.4, 0.6, 100), Interval(0.7, 0.7, 0.7, 10)])
     assert (mean.mean, mean.n) == pytest.approx((0.6, 110))
     assert (mean.low, mean.high) == pytest.approx((0.55, 0.65), abs=0.005)
@@ -204,7 +204,7 @@ def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
 
 @pytest.mark.parametrize("name", [*SIZES, *NESTED])
 def test_means_of_means_cover(name: str) -> None:
-    """Their intervals contain the mean in at least 93 % of rounds near 1, with an allowance for the number of rounds.
+    """Intervals of means of means contain the true mean in at least 93 % of rounds near 1, with an allowance for the number of rounds.
 
     `bench/decisions.py means` has more rounds. Before, four tasks of 100 at 0.99 had 88 %, and 18 nested ones 83 %.
     """

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helm_longctx.results.statistics.comparison import Pairs, compare_parts
 from helm_longctx.results.statistics.looks import (
     FIRST_OF_GATE,
     FIRST_OF_ROUNDS,
@@ -53,3 +54,16 @@ def test_which_looks_count() -> None:
     # Each further look costs something, and looks at nearly equal sizes cost little.
     assert level_of_look((100, 200, 300), 0.025) < level_of_look((100, 300), 0.025) < 0.02
     assert level_of_look((100, 101, 102, 300), 0.025) > 0.9 * level_of_look((100, 300), 0.025)
+
+
+@pytest.mark.parametrize("looks", [(30,), (30, 60), (20, 40, 60)])
+@pytest.mark.parametrize("wins", [5, 7, 9, 10, 11, 12, 13, 15])
+def test_a_comparison_after_looks_agrees_with_its_interval(looks: tuple[int, ...], wins: int) -> None:
+    """After looks, the p-value is below 0.05 if and only if the interval excludes 0, and it is larger than without looks."""
+    a = np.repeat([1.0, 0.0, 0.5], [wins, 2, 60 - wins - 2])
+    part = Pairs(a, np.where(a == 0.5, 0.5, 1 - a), range(60), 1.0)
+    found, once = compare_parts([part], looks), compare_parts([part])
+    assert (found.p_value < 0.05) == (found.effect.low > 0)
+    assert found.p_value > once.p_value
+    assert found.effect.low < once.effect.low
+    assert found.p_value == pytest.approx(2 * min(0.5, p_value_of_looks(once.p_value / 2, looks, FIRST_OF_ROUNDS)))

@@ -13,8 +13,10 @@ from helm_longctx.results.statistics.margins import Clusters, margin_statistics
 from helm_longctx.results.statistics.noninferiority import Verdict, combine_verdicts, decide_drops, visible_drop
 from helm_longctx.results.statistics.noninferiority_power import (
     Cells,
+    Sample,
     changed_outcomes,
     clusters_needed,
+    clusters_to_decide,
     fewest_clusters,
     power_to_pass,
 )
@@ -234,3 +236,14 @@ def test_a_single_cluster_decides_nothing() -> None:
     drop = decide_drops(parts, 0.02, 0.8)[""]
     assert drop.verdict is Verdict.UNDECIDED
     assert drop.more > 100
+
+
+def test_a_large_drop_is_decided_as_worse() -> None:
+    """If the sample would be enough for no drop, the one that was measured counts: the larger, the fewer clusters decide."""
+    needed = [
+        clusters_to_decide(Sample(5000.0, changed_outcomes(0.1, drop)), 0.03, 0.8, (0.025, 0.025), (1.0,))
+        for drop in (0.035, 0.04, 0.06)
+    ]
+    assert 4 < needed[0] / 15_000 < 4.5
+    assert 15_000 < needed[1] < 18_000
+    assert needed[2] == 5001

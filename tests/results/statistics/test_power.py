@@ -31,7 +31,7 @@ def sample(variance: float, n: float, is_paired: bool = False) -> Sample:
 
 @pytest.mark.parametrize("n", [100, 600, 5000])
 def test_detectable_differences_are_those_of_statsmodels(n: int) -> None:
-    """They are a little larger than statsmodels' ones, because the comparisons have steps and pseudo-observations."""
+    """Detectable differences are a little larger than statsmodels' ones, because the comparisons have steps and pseudo-observations."""
     from statsmodels.stats.power import TTestIndPower, TTestPower
 
     paired = 0.3 * TTestPower().solve_power(nobs=n, power=POWER, alpha=0.05)
@@ -91,7 +91,7 @@ def test_a_planned_sample_has_its_power(name: str, task: Task, mean: float) -> N
 
 @pytest.mark.parametrize("mean", [0.5, 0.9, 0.98])
 def test_a_planned_mean_of_tasks_has_its_power(mean: float) -> None:
-    """The same holds for a mean of 13 tasks of different sizes."""
+    """A planned mean of 13 tasks of different sizes finds its difference in at least four of five comparisons."""
     tasks = [Task([1] * size, 0.0) for size in SKEWED_SIZES]
     assert power_of_means(tasks, mean, ROUNDS, np.random.default_rng(5)).share >= POWER - 0.07
 

@@ -14,7 +14,7 @@ from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.batches import submission
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import Ledger
-from helm_longctx.tasks.methods.retrieve_reason import FACTS
+from helm_longctx.tasks.methods.prompts import FACTS
 from tests.runner.making import make_run, means
 from tests.support.batches import ENTRY, PROTOCOLS, Folder, direct, register, stated
 from tests.support.servers import faults

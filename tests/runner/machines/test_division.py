@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.runner.machines.division import SPLIT, select_shard
+from helm_longctx.runner.machines.shards import SPLIT, select_shard
 from helm_longctx.runner.prefixes import STEP
 from helm_longctx.runs.shards import Shard
 

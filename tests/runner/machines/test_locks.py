@@ -22,7 +22,6 @@ SHARD = Shard(2, 4)
 HOLD = """
 import sys, time
 from pathlib import Path
-from helm_longctx.runs.shards import Shard, lock_shard
 with lock_shard(Path(sys.argv[1]), Shard(2, 4)):
     print("held", flush=True)
     time.sleep(600)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
+from helm_longctx.models.apis.availability import PROMPT
+from helm_longctx.models.baselines import lexical
 from tests.support.servers import faults
 from tests.support.servers.faults import STATUS, Fault, Plan
 from tests.support.servers.models import CHARACTERS, Counts, Model, PromptCache, Refusal, count_tokens
@@ -156,7 +158,9 @@ class Server:
         protocol, model = PROTOCOLS[call.path], self._model(call.body) or Model()
         readable, written = protocol.prefixes(call.body, model)
         cached = self.cache.read(readable)  # before the answer, so that prompts sent at a time do not find each other
-        text = self.answer(call.prompt)
+        # The lexical baseline answers the prompts of benchmarks alone, and a model answers the request for a word, too.
+        is_probe = self.answer is lexical.answer and call.prompt == PROMPT
+        text = "yes" if is_probe else self.answer(call.prompt)
         if not isinstance(text, str):  # what no model says
             return Reply(text)
         thinking = model.reasoning if protocol.thinks(call.body, model) else ""

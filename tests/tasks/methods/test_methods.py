@@ -11,7 +11,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.methods import registry
-from helm_longctx.tasks.methods.retrieve_reason import FACT_TOKENS, FACTS
+from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
 from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from statistics import fmean
 
 from helm_longctx.documents.document import Cell, Column, Section, Table
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import model_cell, number_cell, score_cell
-from helm_longctx.results.cut_bounds import find_wide_bounds
-from helm_longctx.results.errata import without_errors
+from helm_longctx.results.cells import count_cell, model_cell, number_cell, score_cell
+from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import own_scores
-from helm_longctx.tasks.errata import Erratum
+from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
 
 _CUT = (
     "Scores that could be outside their 95 % interval if the token limit had not cut answers. `helm-longctx run"
@@ -75,7 +71,7 @@ def _errata_section(board: Board) -> Section | None:
         Column("n", "Number of the other questions."),
     ]
     rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), Cell(str(right.n), right.n)]
+        [*_about(board, score), score_cell(score), number_cell(right.mean), count_cell(right.n)]
         for score, right in found
     ]
     tables = [Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)]
@@ -106,17 +102,12 @@ def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str
             questions[result.task, result.length, instance][result.model] = result
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
-        scores = [_score_of(by_model[model], instance) if model in by_model else None for model in models]
+        repeats = {model: by_instance(result.answers).get(instance) for model, result in by_model.items()}
+        scores = [mean_of(found) if (found := repeats.get(model)) else None for model in models]
         about = [Cell(board.titles[task]), Cell(label(length), length or 0), Cell(instance)]
-        yield [*about, *_texts(errata), *map(number_cell, scores)]
-
-
-def _texts(errata: Sequence[Erratum]) -> list[Cell]:
-    since = min(each.since for each in errata)
-    sources = dict.fromkeys(each.source for each in errata)
-    return [Cell("; ".join(each.what for each in errata)), Cell(since.isoformat()), Cell(", ".join(sources))]
-
-
-def _score_of(result: Result, instance: str) -> float:
-    scores = [each.score for each in result.answers if each.instance == instance and each.score is not None]
-    return fmean(scores) if scores else math.nan
+        texts = (
+            "; ".join(each.what for each in errata),
+            min(each.since for each in errata).isoformat(),
+            ", ".join(dict.fromkeys(each.source for each in errata)),
+        )
+        yield [*about, *map(Cell, texts), *map(number_cell, scores)]

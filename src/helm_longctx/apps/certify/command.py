@@ -15,16 +15,17 @@ import typer
 import yaml
 
 from helm_longctx.apps.certify.search import SEEDS, Design
-from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options
-from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries
+from helm_longctx.config.load import load_config
+from helm_longctx.config.logs import set_log_levels
+from helm_longctx.config.options import read_options, split_names, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.lengths import length_label, parse_length
 
 if TYPE_CHECKING:
-    from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.config.plan import Plan
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name."""
@@ -46,17 +47,15 @@ Most = Annotated[
         help="Maximum questions at the claim; their tokens limit all prompts between it and the shortest length.",
     ),
 ]
-Timeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
 Thinking = Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")]
 
 
+@takes_options(
+    *("model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer", "reasoning_effort"),
+    *("max_cost", "prices", "request_timeout", "max_retries", "parallelism", "output_path", "local_path", "dry_run"),
+    dry_run="Only print the plan, its price and what it can find.",
+)
 def certify(
-    model: Annotated[Texts, typer.Option(help="Model that HELM knows.")] = None,
-    model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
-    model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
-    model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
     claim: Annotated[str, typer.Option(help="Length to check, in tokens.")] = "1m",
     shortest: Annotated[str, typer.Option(help="Length whose score the others are compared with.")] = "4k",
     loss: Loss = 20,
@@ -67,33 +66,24 @@ def certify(
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
     thinking_tokens: Thinking = 0,
-    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
-    prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
-    request_timeout: Timeout = None,
-    max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
-    parallelism: Parallelism = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")] = None,
-    output_path: OutputPath = Path("benchmark_output"),
-    local_path: LocalPath = Path("prod_env"),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the plan, its price and what it can find.")
-    ] = False,
+    *,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    **options: Any,
 ) -> None:
     """Find out how long a context an endpoint really uses, with five kinds of questions about texts drawn anew.
 
     The same questions are asked at the shortest length and at the claim, until it is decided whether the model loses.
     The command can be interrupted and repeated: no answer is paid for twice.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
     lengths = _read_lengths(claim, shortest)
     design = Design(*lengths, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
-        _certify(given, entries, design, prints)
+        _certify(options, entries, design, to, seed, prints)
 
 
 def _read_lengths(claim: str, shortest: str) -> tuple[int, int]:
@@ -110,14 +100,22 @@ def _read_lengths(claim: str, shortest: str) -> tuple[int, int]:
     return longest, least
 
 
-def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Design, prints: Any) -> None:
-    from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.plan import make_plan, use_settings
+def _certify(
+    options: Mapping[str, Any],
+    entries: Mapping[str, str],
+    design: Design,
+    to: Path | None,
+    seed: int | None,
+    prints: Any,
+) -> None:
+    from helm_longctx.config.plan import make_plan, use_settings
 
-    models = [*given.get("model", []), *filter(None, [given.get("model_url")])]
+    models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) > 1:
         raise bad_argument("certify", "--model", ", ".join(models), "one model, by --model or --model-url")
-    config = load_config(None, read_options(_run_arguments(given, entries, design)))
+    # A certificate has one run entry for each kind.
+    texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
+    config = load_config(None, read_options({**options, "suite": "certificates", "entry": texts}))
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -126,33 +124,12 @@ def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Desig
         if config.dry_run:
             _print_plan(design, deployment, plan)
             return
-        folder = given.get("to") or config.output_path / "certificates" / _folder_name(deployment, design)
-        design = _keep_design(folder, deployment, design, given.get("seed"))
+        folder = to or config.output_path / "certificates" / _folder_name(deployment, design)
+        design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
         _write(folder, record)
         _print_record(record, folder)
-
-
-def _run_arguments(given: Mapping[str, Any], entries: Mapping[str, str], design: Design) -> dict[str, Any]:
-    """Return the arguments as `helm-longctx run` has them: one run entry for each kind."""
-    own = {
-        "claim",
-        "shortest",
-        "loss",
-        "error",
-        "most",
-        "each_kind",
-        "seed",
-        "thinking_tokens",
-        "to",
-        "quiet",
-        "verbose",
-    }
-    values = {name: value for name, value in given.items() if name not in own | {"prices"}}
-    values |= {name: str(given[name]) for name in ("output_path", "local_path")}
-    values["entry"] = [f"{entry},length={design.shortest}" for entry in entries.values()]
-    return values | {"suite": "certificates"} | ({"prices": str(given["prices"])} if "prices" in given else {})
 
 
 def _folder_name(deployment: str, design: Design) -> str:

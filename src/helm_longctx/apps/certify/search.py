@@ -28,11 +28,11 @@ from helm_longctx.results.statistics.sequential import Decision, count_until_dec
 NO_TEXT = 10
 """Number of questions without a text, for the floor of a kind."""
 
-ABOVE_FLOOR = 0.05
-"""What a kind that can be measured has at the shortest length, besides the loss that is allowed. With less, a model
-that only guesses at the claim could lose no more than is allowed."""
+ABOVE_FLOOR = 0.2
+"""What a kind that can be measured has at the shortest length, besides the loss that is allowed. A search for words
+keeps up to 17 points in texts of 32k, for parts of answers. With less here, it could lose no more than is allowed."""
 
-KIND_SHARE = 0.1
+KIND_SHARE = 0.04
 """Part of the error with which the tests of single kinds may say that a kind is lost. The mean has the rest."""
 
 FEWEST = 20
@@ -220,7 +220,8 @@ class KindAnswers:
     @property
     def is_measurable(self) -> bool:
         """Whether the score at the shortest length is so far above the floor that a loss can be seen."""
-        return self.base_interval.n > 0 and self.base_interval.low > self.least
+        interval = self.base_interval
+        return interval.n > 0 and interval.mean > self.least and interval.low > self.floor + self.design.loss
 
     @property
     def effective(self) -> int | None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table as Grid
 
 from helm_longctx.apps.comparison.methods import Costs, Gain, find_gains
-from helm_longctx.cli.shared import JsonPath, OutputPath, Suite, check_folder
-from helm_longctx.documents.numbers import percent, range_text, signed_percent
-from helm_longctx.documents.terminal import print_grid
+from helm_longctx.apps.comparison.sections import gain_blocks, shared_blocks
+from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
+from helm_longctx.documents.numbers import percent
+from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.results.boards import read_suite
-from helm_longctx.results.comparison import THRESHOLDS, Contrast, Pairing, Standing, Table
+from helm_longctx.results.boards import label, read_suite
+from helm_longctx.results.comparison import THRESHOLDS, Table
 from helm_longctx.results.printing import SERVER
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
 
 
@@ -89,13 +88,13 @@ def _show(table: Table, instances: int, address: str) -> dict[str, list[dict[str
         print(f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}.")
     if table.outside:
         print(f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}")
-    print_grid(_standings(standings))
-    print_grid(_matrix(models, pairings))
-    contrasts: list[Contrast] = []
-    if len(models) == 2:
-        contrasts = table.contrasts(models[0], models[1], instances, address)
-        print_grid(_parts(pairings))
-        _print_contrasts(contrasts)
+    print_blocks(shared_blocks(models, pairings, standings))
+    contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
+    for each in contrasts:
+        item = each.item
+        at = f" at {label(item.length)}" if item.length is not None else ""
+        print(f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}")
+        print(*(f"  {link}" for link in each.links), sep="\n")
     return {
         "standings": [asdict(each) for each in standings],
         "pairings": [{**asdict(each), "better": each.better} for each in pairings],
@@ -106,8 +105,7 @@ def _show(table: Table, instances: int, address: str) -> dict[str, list[dict[str
 def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
     for model in dict.fromkeys(gain.model for gain in gains):
         of_model = [gain for gain in gains if gain.model == model]
-        print_grid(_gains(of_model))
-        print_grid(_prices(of_model))
+        print_blocks(gain_blocks(of_model))
         for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
             print(line)
     if json_path:
@@ -118,95 +116,3 @@ def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
 def _costs(costs: Costs) -> dict[str, Any]:
     per_point = {name: getattr(costs, name) for name in ("tokens_per_point", "dollars_per_point")}
     return {**asdict(costs), **per_point}
-
-
-def _gains(gains: Sequence[Gain]) -> Grid:
-    """Return a table with a row for each method of a model, with the score of plain prompts in brackets."""
-    title = f"{gains[0].model}: methods (in brackets: plain prompts on the same questions)"
-    grid = _grid(title, ("method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"))
-    for each in gains:
-        effect = each.comparison.effect
-        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
-        score = f"{percent(each.costs.score)} ({percent(each.plain.score)})"
-        numbers = (_p_value(each.comparison.p_value), _p_value(each.adjusted))
-        grid.add_row(_name(each), str(each.costs.questions), score, interval, *numbers)
-    return grid
-
-
-def _prices(gains: Sequence[Gain]) -> Grid:
-    """Return a table of what a question and a point cost, with a row for each method of a model."""
-    names = ("tokens per question", "dollars per question", "tokens per point", "dollars per point")
-    grid = _grid(f"{gains[0].model}: costs of methods (in brackets: plain prompts)", ("method", *names))
-    for each in gains:
-        cells = [
-            f"{_amount(getattr(each.costs, field))} ({_amount(getattr(each.plain, field))})"
-            for field in ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
-        ]
-        grid.add_row(_name(each), *cells)
-    return grid
-
-
-def _grid(title: str, columns: Iterable[str]) -> Grid:
-    grid = Grid(title=title, title_justify="left")
-    for name in columns:
-        grid.add_column(name, overflow="fold")
-    return grid
-
-
-def _name(gain: Gain) -> str:
-    return gain.method.removeprefix("method=")
-
-
-def _amount(value: float | None) -> str:
-    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _p_value(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def _standings(standings: Sequence[Standing]) -> Grid:
-    columns = ("model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %")
-    grid = _grid("Ranking (rank with its 95 % interval)", columns)
-    for row in standings:
-        rank = f"{row.rank.rank:g} ({row.rank.low}–{row.rank.high})"
-        middle = percent(row.interquartile_mean)
-        grid.add_row(row.model, percent(row.mean), rank, f"{row.borda:.2f}", str(row.kemeny), middle)
-    return grid
-
-
-def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
-    """Return a table of the mean difference between each row's and each column's model; `=` marks a tie."""
-    found = {(each.one, each.other): each for each in pairings if each.by == "all"}
-    grid = _grid(f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)", ("", *models))
-    for one in models:
-        cells = []
-        for other in models:
-            # A pair is compared once; the other direction has the opposite sign.
-            pairing, sign = (found[one, other], 1) if (one, other) in found else (found.get((other, one)), -1)
-            mean = signed_percent(sign * pairing.comparison.effect.mean) if pairing else ""
-            cells.append(mean if not pairing or pairing.better else f"= ({mean})")
-        grid.add_row(one, *cells)
-    return grid
-
-
-def _parts(pairings: Sequence[Pairing]) -> Grid:
-    columns = ("by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties")
-    grid = _grid(f"{pairings[0].one} minus {pairings[0].other}", columns)
-    for each in pairings:
-        effect, found = each.comparison.effect, each.comparison
-        interval = f"{signed_percent(effect.mean)} ({range_text(effect.low, effect.high, signed_percent)})"
-        numbers = (_p_value(found.p_value), _p_value(each.adjusted), found.wins, found.losses, found.ties)
-        grid.add_row(each.by, each.part, interval, *map(str, numbers))
-    return grid
-
-
-def _print_contrasts(contrasts: Iterable[Contrast]) -> None:
-    for each in contrasts:
-        item = each.item
-        at = "" if item.length is None else f" at {length_label(item.length)}"
-        print(f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}")
-        print(*(f"  {link}" for link in each.links), sep="\n")

@@ -133,23 +133,16 @@ def _mean(parts: Iterable[Pairs], scores: Callable[[Pairs], object]) -> float:
 
 def _costs(table: Table, model: str, places: Sequence[int], score: float) -> Costs:
     answers = [table.answers_of(model, place) for place in places]
-    return Costs(len(places), score, _mean_value(answers, _count_tokens), _mean_value(answers, _find_cost))
+    tokens = _mean_value(answers, "billed_prompt_tokens", "output_tokens")
+    return Costs(len(places), score, tokens, _mean_value(answers, "cost"))
 
 
-def _mean_value(
-    answers: Iterable[Sequence[InstanceScore]], value: Callable[[InstanceScore], float | None]
-) -> float | None:
-    """Return the mean over questions of the means over their repeats; None if an answer lacks the value."""
-    questions = [[value(each) for each in repeats] for repeats in answers]
-    known = [[each for each in values if each is not None] for values in questions]
-    return fmean(map(fmean, known)) if list(map(len, known)) == list(map(len, questions)) else None
-
-
-def _count_tokens(answer: InstanceScore) -> float | None:
-    counts = [answer.values.get(name) for name in ("billed_prompt_tokens", "output_tokens")]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def _find_cost(answer: InstanceScore) -> float | None:
-    return answer.values.get("cost")
+def _mean_value(answers: Iterable[Sequence[InstanceScore]], *names: str) -> float | None:
+    """Return the mean over questions of the means over repeats of a sum of statistics; None if an answer lacks one."""
+    means = []
+    for repeats in answers:
+        values = [[each.values.get(name) for name in names] for each in repeats]
+        if any(None in found for found in values):
+            return None
+        means.append(fmean(sum(value or 0 for value in found) for found in values))
+    return fmean(means)

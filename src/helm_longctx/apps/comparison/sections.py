@@ -8,19 +8,35 @@ from itertools import permutations
 
 import numpy as np
 
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK
+from helm_longctx.apps.comparison.methods import Gain
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_table
+from helm_longctx.documents.numbers import (
+    MARK,
+    amount,
+    decimals,
+    in_brackets,
+    interval_text,
+    marked,
+    p_text,
+    percent,
+    signed_percent,
+)
 from helm_longctx.documents.plots import interval_plot, matrix, profiles
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, number_cell, own_first, shown_models
-from helm_longctx.results.comparison import Differences, find_differences, find_ranks
+from helm_longctx.results.comparison import (
+    THRESHOLDS,
+    Differences,
+    Pairing,
+    Standing,
+    add_reverses,
+    find_differences,
+    find_ranks,
+)
 from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.comparison import Decision
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Decision
 from helm_longctx.results.statistics.ranking import borda, interquartile_mean, kemeny, performance_profile
-
-THRESHOLDS = [percent / 100 for percent in range(0, 101, 2)]
-"""Scores at which performance profiles are drawn."""
 
 
 def comparison_sections(board: Board) -> list[Section]:
@@ -37,9 +53,7 @@ def _section(board: Board, length: int | None) -> Section | None:
     scores = {each.model: each for each in (*ranking, *board.unranked(length, part))}
     # Published models without a rank have no task in common with the user's.
     compared = [each for each in scores.values() if each in ranking or not each.is_published]
-    names = {
-        model: show_model(model) + (f" {MARK}" if scores[model].caveats else "") for model in shown_models(compared)
-    }
+    names = {model: marked(show_model(model), scores[model].caveats) for model in shown_models(compared)}
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
@@ -119,7 +133,7 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     columns = _common_parts(board, own, board.columns_at(length), length)
     models = [
         model
-        for model in own_first(each.model for each in ranking)
+        for model in own_first(board, (each.model for each in ranking))
         if columns == _common_parts(board, [model], columns, length)
     ]
     if len(columns) < 2 or len(models) < 2:
@@ -130,7 +144,7 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
         [
             model_cell(board, model),
             number_cell(float(table[place].mean()), lacking=_lacking(board, model, columns, length)),
-            Cell(f"{points[place]:.1f}", float(points[place])),
+            Cell(decimals(points[place], 1), float(points[place])),
             number_cell(interquartile_mean(table[place]), lacking=_lacking(board, model, columns, length)),
             Cell(str(order.index(place) + 1), order.index(place) + 1),
         ]
@@ -191,3 +205,70 @@ def _profile_figure(board: Board, models: Sequence[str], parts: Sequence[str], l
     ]
     about = f"The share of parts in which a model scores more than a value, of {len(parts)} that all these models have."
     return Figure(f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True)
+
+
+def shared_blocks(models: Sequence[str], pairings: Sequence[Pairing], standings: Sequence[Standing]) -> list[Table]:
+    """Return a table of the ranking and one of the differences of all pairs; of two models also one of the parts."""
+    names = ["model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %"]
+    rows = [
+        (
+            *(row.model, percent(row.mean), in_brackets(f"{row.rank.rank:g}", f"{row.rank.low}–{row.rank.high}")),
+            *(decimals(row.borda), str(row.kemeny), percent(row.interquartile_mean)),
+        )
+        for row in standings
+    ]
+    ranking = text_table("Ranking (rank with its 95 % interval)", names, rows)
+    every = {(each.one, each.other): each.decision for each in pairings if each.by == "all"}
+    both_ways = add_reverses(every)
+    matrix = text_table(
+        f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)",
+        ["", *models],
+        [[one, *(_difference_text(both_ways.get((one, other))) for other in models)] for one in models],
+    )
+    if len(models) > 2:
+        return [ranking, matrix]
+    columns = ["by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"]
+    parts = [
+        (
+            *(each.by, each.part, interval_text(found.effect, signed_percent)),
+            *(p_text(found.p_value), p_text(each.adjusted), *map(str, (found.wins, found.losses, found.ties))),
+        )
+        for each in pairings
+        for found in (each.comparison,)
+    ]
+    return [ranking, matrix, text_table(f"{pairings[0].one} minus {pairings[0].other}", columns, parts)]
+
+
+def _difference_text(decision: Decision | None) -> str:
+    if decision is None:
+        return ""
+    mean = signed_percent(decision.comparison.effect.mean)
+    return mean if decision.is_different else f"= ({mean})"
+
+
+def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
+    """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
+    names = [each.method.removeprefix("method=") for each in gains]
+    model = gains[0].model
+    scores = [
+        (
+            *(name, str(each.costs.questions), in_brackets(percent(each.costs.score), percent(each.plain.score))),
+            interval_text(each.comparison.effect, signed_percent),
+            *map(p_text, (each.comparison.p_value, each.adjusted)),
+        )
+        for name, each in zip(names, gains, strict=True)
+    ]
+    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+    prices = [
+        (
+            name,
+            *(in_brackets(*(amount(getattr(costs, field)) for costs in (each.costs, each.plain))) for field in fields),
+        )
+        for name, each in zip(names, gains, strict=True)
+    ]
+    columns = ["method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"]
+    per = ["tokens per question", "dollars per question", "tokens per point", "dollars per point"]
+    return [
+        text_table(f"{model}: methods (in brackets: plain prompts on the same questions)", columns, scores),
+        text_table(f"{model}: costs of methods (in brackets: plain prompts)", ["method", *per], prices),
+    ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from helm_longctx.documents.document import Figure, Section
-from helm_longctx.documents.numbers import p_sentence
+from helm_longctx.documents.numbers import decimals, p_sentence
 from helm_longctx.documents.plots import matrix, mirror, scatter
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.means import OVERALL
@@ -99,4 +99,4 @@ def _scatter(
 
 
 def _label(each: Correlation) -> str:
-    return f"rho = {each.rho:.2f}, {p_sentence(each.p_value)}, n = {each.n}"
+    return f"rho = {decimals(each.rho)}, {p_sentence(each.p_value)}, n = {each.n}"

@@ -1,27 +1,30 @@
-"""Exports the answers of a suite's runs, with everything that is needed to score them again."""
+"""The answers and the results of a suite's runs for exports, with everything that is needed to score them again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import label
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import Board, label
 from helm_longctx.results.reading import Result, Run, read_runs
-from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
+from helm_longctx.results.task_statistics import Statistic
+from helm_longctx.runs.answers import Answer, read_answers
+from helm_longctx.runs.files import RUN_SPEC, STATES, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
-from helm_longctx.tasks.arguments import arguments_of
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry
-
-Trial = tuple[str, str, int]
-"""An answer's instance id, task and repeat, from 0."""
+from helm_longctx.tasks.benchmark import Benchmark, Metric
+from helm_longctx.tasks.entry import Entry, arguments_of, arguments_of_method, check_entry
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 
-class Answer(NamedTuple):
+class AnswerRow(NamedTuple):
     """A model's answer to one instance.
 
     Args:
@@ -63,7 +66,7 @@ class Answer(NamedTuple):
     finish_reason: str = ""
 
 
-def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[Answer]:
+def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[AnswerRow]:
     """Yield every answer of every run, holding one request state in memory at a time.
 
     Args:
@@ -75,17 +78,12 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
     """
     by_name = {each.name: each for each in benchmarks}
     for run, rows in read_runs(result for result in results if result.benchmark):
-        benchmark, path = by_name[rows[0].benchmark], run.path / STATES
-        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run.path, [benchmark])}
+        benchmark = by_name[rows[0].benchmark]
         entry_text = cache(partial(_entry_text, benchmark, run.spec))
-        count = 0
-        for state in read_states(path):
-            count += 1
-            with reading(path):
-                answer = _answer(run, rows[0], state, answered, entry_text(state["instance"].get("sub_split", "")))
-            yield answer
-        if count < len(answered):
-            raise InputError(f"{path} lacks instances that have a score; repeat that run")
+        for answer in read_answers(run.path, read_scores(run.path, [benchmark])):
+            with reading(run.path / STATES):
+                row = _row(run, rows[0], answer, entry_text(answer.key[0]))
+            yield row
 
 
 def _entry_text(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> str:
@@ -95,50 +93,45 @@ def _entry_text(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> str
     return ""
 
 
-def _answer(run: Run, about: Result, state: State, answered: Mapping[Trial, InstanceScore], entry: str) -> Answer:
-    instance, task = state["instance"], state["instance"].get("sub_split", "")
-    sample = find_sample(instance)
-    result = state.get("result") or {}
-    completions = result.get("completions") or [{}]
-    repeat = state.get("train_trial_index", 0)
-    row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
-    return Answer(
+def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
+    task, instance, repeat = answer.key
+    sample, score = answer.sample, answer.score
+    return AnswerRow(
         run.path.name,
         about.model,
         task,
         label(about.length),
-        instance["id"],
+        instance,
         repeat + 1,
-        (sample.question if sample else None) or "",
-        " | ".join(reference["output"]["text"] for reference in instance["references"]),
-        completions[0].get("text", ""),
-        row.score if row else None,
+        answer.question,
+        " | ".join(answer.references),
+        answer.text,
+        score.score if score else None,
         run.package,
         run.comparability,
-        result.get("error") or "",
-        row.failure if row else "",
-        row.depth if row else sample.depth if sample else None,
-        row.tokens if row else None,
-        answer_record(state),
+        answer.error,
+        score.failure if score else "",
+        score.depth if score else sample.depth if sample else None,
+        score.tokens if score else None,
+        answer_record(answer),
         entry,
         (sample.group if sample else None) or "",
-        result.get("request_time"),
-        (completions[0].get("finish_reason") or {}).get("reason") or "",
+        (answer.state.get("result") or {}).get("request_time"),
+        (answer.completion.get("finish_reason") or {}).get("reason") or "",
     )
 
 
-def answer_record(state: State) -> str:
+def answer_record(answer: Answer) -> str:
     """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
     the text that is scored before the answer.
     """
-    sample = find_sample(state["instance"])
+    sample, annotations = answer.sample, answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
     prefix = {"answer_prefix": sample.answer_prefix} if sample and scores_prefix and sample.answer_prefix else {}
-    references = [reference["output"]["text"] for reference in state["instance"]["references"]]
-    notes = {"notes": state["annotations"]} if state.get("annotations") else {}
-    record = {**prefix, "references": references, **(sample.record if sample else {}), **notes}
+    notes = {"notes": annotations} if annotations else {}
+    record = {**prefix, "references": answer.references, **(sample.record if sample else {}), **notes}
     return json.dumps(record, ensure_ascii=False)
 
 
@@ -154,8 +147,7 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     given, adapter = spec["scenario_spec"]["args"], spec["adapter_spec"]
     arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
     arguments |= {benchmark.task_argument: benchmark.task(task).argument}
-    _, *parts = adapter["method"].split("_")
-    arguments |= {"truncation" if part == "error" else "style": part for part in parts}
+    arguments |= arguments_of_method(adapter["method"])
     if benchmark.task(task).has_judge:
         judges = (each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or [])
         arguments["judge"] = next(judges, "none")
@@ -163,3 +155,87 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     if adapter.get("num_trials", 1) not in (1, entry.repeats):
         entry = check_entry(benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]})
     return entry
+
+
+HEADLINE = Metric(MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1.")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The result of a model in a task at a length.
+
+    Args:
+        result: the result.
+        run: its run.
+        entry: the run entry of this task alone.
+    """
+
+    result: Result
+    run: Run
+    entry: Entry
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.entry.tasks[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the task's run group, such as `helmet_nq_8k`, which is unique for task and length."""
+        return self.entry.groups[-1]
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples in the run."""
+        count = self.result.statistics.get("num_instances")
+        return round(count.interval.mean) if count else self.result.interval.n
+
+    @property
+    def lacking(self) -> str:
+        """The reasons why the score is not comparable, as codes."""
+        return ";".join(caveat.code for caveat in self.result.caveats)
+
+    def metrics(self) -> Iterator[tuple[Metric, Statistic]]:
+        """Yield the headline and the official metrics that have a value."""
+        by_name = {metric.name: metric for metric in self.entry.benchmark.metrics}
+        for metric in (HEADLINE, *(by_name[name] for name in self.task.metrics if name in by_name)):
+            if metric.name in self.result.statistics:
+                yield metric, self.result.statistics[metric.name]
+
+    def answers(self) -> Iterator[tuple[Answer, InstanceScore]]:
+        """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
+        for answer in read_answers(self.run.path, read_scores(self.run.path, [self.entry.benchmark])):
+            if answer.score and answer.score.task == self.task.name:
+                yield answer, answer.score
+
+
+def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:
+    """Yield the results of tasks that count and have a run, in the order of the runs' names.
+
+    Raises:
+        InputError: the installed version does not know a run's arguments.
+    """
+    by_name = {each.name: each for each in benchmarks}
+    found = [(each.run, each) for board in boards for each in board.tasks if each.run]
+    for run, result in sorted(found, key=lambda pair: pair[0].path):
+        try:
+            entry = entry_of(by_name[result.benchmark], run.spec, result.task)
+        except InputError as error:
+            raise InputError(f"{run.path / RUN_SPEC}: {error}") from error
+        yield TaskResult(result, run, entry)
+
+
+LONGEST_NAME = 255
+"""Maximum number of bytes in the name of a folder, on all usual file systems."""
+
+_SEPARATORS = re.compile(r"[/\\]")
+
+
+def folder_name(text: str) -> str:
+    """Return a text as the name of one folder: it leads to no other folder, and no file system finds it too long."""
+    name = _SEPARATORS.sub("_", one_line(text))
+    name = name if name.strip(".") else "_" * max(1, len(name))
+    encoded = name.encode("utf-8", "replace")
+    if len(encoded) <= LONGEST_NAME:
+        return name
+    return f"{encoded[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest(text)[:16]}"

@@ -1,19 +1,21 @@
-"""The common form of a recorded answer in files of other programs, and the runs that a file's answers make."""
+"""The common form of a recorded answer in files of other programs, and the runs and run entries of a file's answers."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helm_longctx.apps.exchange.entries import find_entry, resolve_entry, with_length
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, shorten, suggest
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.shapes import is_whole
+from helm_longctx.tasks.task import Task, is_whole
 
 RECORD = "record"
 """The field of an exported answer that has the whole record, so that an import gives the same score."""
@@ -28,7 +30,7 @@ _FOR_JUDGES = ("question", "keypoints", "long_summary")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ForeignAnswer:
     """A row of a file.
 
     Args:
@@ -48,7 +50,7 @@ class Answer:
     model: str = ""
 
 
-def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
+def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     """Group answers into runs: one run for each model, task and length.
 
     Args:
@@ -58,7 +60,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
         InputError: a row does not name its task, or lacks a field that the task's scorer reads.
     """
     found: dict[str, str] = {}
-    runs: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    runs: dict[tuple[str, str], list[ForeignAnswer]] = defaultdict(list)
     for answer in answers:
         key = f"{answer.task} {_length(answer)} {answer.fields.get('entry')}"
         if key not in found:
@@ -70,7 +72,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
     ]
 
 
-def _entry(answer: Answer, entry: str) -> str:
+def _entry(answer: ForeignAnswer, entry: str) -> str:
     """Return the run entry of an answer: the user's entry, the entry in the row, or the entry of the task's name."""
     own = entry or answer.fields.get("entry")
     try:
@@ -81,12 +83,12 @@ def _entry(answer: Answer, entry: str) -> str:
         raise InputError(f"{answer.place}: {error}") from error
 
 
-def _length(answer: Answer) -> int | None:
+def _length(answer: ForeignAnswer) -> int | None:
     length = answer.fields.get(LENGTH)
     return length if is_whole(length) else None
 
 
-def _output(entry: str, answer: Answer) -> Output:
+def _output(entry: str, answer: ForeignAnswer) -> Output:
     try:
         (task,) = resolve_entry(BENCHMARKS, entry).tasks
     except InputError as error:
@@ -130,3 +132,69 @@ def _references(fields: Mapping[str, Any], place: str) -> list[str]:
         about = f"the accepted answers must be texts that are not empty, in one of {allowed}"
         raise InputError(f"{place}: {about}; found {shorten(value)}")
     return references
+
+
+_LENGTH = re.compile(r"(.+)_(\d+(?:\.\d+)?[km]?)")
+"""A task's name and a length, as in the names of run groups: `helmet_nq_8k`."""
+
+
+def with_length(entry: str, length: int | None) -> str:
+    """Return a run entry with a length, if it names none and one is known."""
+    if length is None or re.search(r"[:,]length=", entry):
+        return entry
+    return f"{entry}{',' if ':' in entry else ':'}length={length}"
+
+
+def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
+    """Check a run entry of one task.
+
+    Raises:
+        InputError: the entry is wrong, or names several tasks.
+    """
+    entry = parse_entry(benchmarks, text)
+    if len(entry.tasks) == 1:
+        return entry
+    names = ", ".join(task.argument for task in entry.tasks)
+    raise InputError(f"{entry.name}: {entry.benchmark.task_argument} is missing; choose from {names}")
+
+
+def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = None) -> str:
+    """Return the run entry of a task that another program calls `name`: `helmet_nq_8k`, `ruler_vt`, `nq`.
+
+    Args:
+        length: the length in the rows; None if they have none.
+
+    Raises:
+        InputError: no task has this name, or several have it.
+    """
+    benchmarks = tuple(benchmarks)
+    entries = list(dict.fromkeys(_entries(benchmarks, name, length)))
+    if not entries and (match := _LENGTH.fullmatch(name)):
+        entries = list(dict.fromkeys(_entries(benchmarks, match[1], match[2])))
+    if len(entries) == 1:
+        return entries[0]
+    if entries:
+        raise InputError(f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}")
+    names = {each for benchmark in benchmarks for task in benchmark.tasks for each in _names(benchmark, task)}
+    raise InputError(
+        f"task {shorten(name)} is not known; give its run entry with --entry{suggest(name, sorted(names))}"
+    )
+
+
+def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iterator[str]:
+    for benchmark in benchmarks:
+        for task in benchmark.tasks:
+            if name in _names(benchmark, task):
+                values = {benchmark.task_argument: task.argument}
+                values |= {"length": str(length)} if length is not None and benchmark.axis else {}
+                yield f"{category_of(benchmark, task)}:" + ",".join(f"{key}={each}" for key, each in values.items())
+
+
+def _names(benchmark: Benchmark, task: Task) -> set[str]:
+    return {task.name, f"{benchmark.name}_{task.name}"}
+
+
+def category_of(benchmark: Benchmark, task: Task) -> str:
+    """Return the name of the first run entry that has a task."""
+    entries = benchmark.entries.items()
+    return next(name for name, category in entries if task in (*category.tasks, *category.variants))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from helm_longctx.apps.exchange.export import averages
-from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
-from helm_longctx.documents.pictures import length_plot, write_picture
-from helm_longctx.documents.plots import Spec
+from helm_longctx.apps.exchange import every_eval_ever, lm_eval, tables
+from helm_longctx.apps.exchange.export import averages, length_plot
+from helm_longctx.config.shared import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.documents.plots import Spec, write_picture
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError
-from helm_longctx.results.boards import read_suite
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.results import boards
 from helm_longctx.results.suite import suite_folder, suite_path
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.registry import BENCHMARKS
 
 DEFAULT_PICTURE = "scores.png"
@@ -43,8 +46,6 @@ def export(
     where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
     off.
     """
-    from helm_longctx.apps.exchange.exporting import export_suite
-
     is_asked = picture is not None
     if picture is None:
         picture = _default_picture() if format == "csv" else ""
@@ -73,7 +74,7 @@ def _default_picture() -> str:
 
 def _make_plot(folder: Path, is_asked: bool) -> Spec | None:
     """Return the plot of a suite. If it has no lengths and nobody asked for a plot, say so and return None."""
-    rows = list(averages(read_suite(folder, BENCHMARKS, keep_answers=False).boards))
+    rows = list(averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards))
     try:
         return length_plot(rows)
     except InputError as error:
@@ -115,3 +116,33 @@ def import_results(
     if imported.left_out:
         print(f"{imported.left_out} scores were left out, because the imported answers have them")
     print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")
+
+
+Exporter = Callable[[boards.Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]
+"""(suite, benchmarks, folder to write to) → the files with their numbers of rows, as they are written."""
+
+EXPORTERS: Mapping[str, Exporter] = {
+    "csv": partial(tables.write_tables, kind="csv"),
+    "parquet": partial(tables.write_tables, kind="parquet"),
+    "markdown": tables.write_markdown,
+    "latex": tables.write_latex,
+    "lm-eval": lm_eval.write_results,
+    "every-eval-ever": every_eval_ever.write_logs,
+}
+
+
+def export_suite(format: str, suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write a suite in a format, and yield the files with their numbers of rows.
+
+    Args:
+        format: a key of `EXPORTERS`.
+        suite: the suite's folder.
+        folder: where to write; it is made if it does not exist.
+
+    Raises:
+        InputError: the format is not known, the suite has no score, or a file of a run is damaged.
+    """
+    if format not in EXPORTERS:
+        raise bad_argument("export", "format", format, EXPORTERS)
+    folder.mkdir(parents=True, exist_ok=True)
+    yield from EXPORTERS[format](boards.read_suite(suite, benchmarks, keep_answers=False), benchmarks, folder)

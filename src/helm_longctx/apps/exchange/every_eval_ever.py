@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.names import folder_name
-from helm_longctx.apps.exchange.task_results import TaskResult, task_results
+from helm_longctx.apps.exchange.answer_rows import TaskResult, folder_name, task_results
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.results.task_statistics import Statistic
-from helm_longctx.runs.conversation import to_text
-from helm_longctx.runs.files import State
+from helm_longctx.runs.answers import Answer
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -159,20 +157,16 @@ def _write_samples(path: Path, identity: str, results: Sequence[TaskResult]) -> 
     count = 0
     with path.open("w", encoding="utf-8", errors="replace") as file:
         for result in results:
-            for state, row, record in result.answers():
-                if row is not None and row.score is not None:
-                    line = _sample(identity, result, state, row, json.loads(record)["references"])
+            for answer, row in result.answers():
+                if row.score is not None:
+                    line = _sample(identity, result, answer, row, row.score)
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
                     count += 1
     return count
 
 
-def _sample(
-    identity: str, result: TaskResult, state: State, row: InstanceScore, references: list[str]
-) -> dict[str, Any]:
-    request, text = state["request"], state["result"]["completions"][0]["text"]
-    prompt = to_text(request.get("prompt", ""), request.get("messages"))
-    score = row.score or 0.0
+def _sample(identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float) -> dict[str, Any]:
+    prompt, references, text = answer.prompt, answer.references, answer.text
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import math
-import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.results.boards import Board, Suite, label
-from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import score_numbers
+from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.plots import Spec, curves
+from helm_longctx.errors import InputError
+from helm_longctx.results.boards import FLOORS, Board, Suite, label
+from helm_longctx.results.reading import Result, is_published_name
+from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.task_statistics import Statistic
+from helm_longctx.tasks.lengths import parse_length
 
 AVERAGE = "average"
 """Stands for the tasks or the lengths that an average is over."""
@@ -191,40 +191,35 @@ def _ends(interval: Interval) -> dict[str, float | None]:
     return {"low": interval.low, "high": interval.high}
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Write a CSV file, completely or not at all, and return the number of rows.
+def length_plot(averages: Iterable[Average]) -> Spec:
+    """Return a plot of means over tasks by length, with the data.
 
-    The file has a byte-order mark, because spreadsheets misread Chinese text without it. Texts that a spreadsheet would
-    compute are quoted (`quote_formula`); numbers are not.
+    There is a panel for each run entry, folder, judge, and for runs with `context=none`. A benchmark without lengths
+    has no panel. Scores that are not comparable have the mark †.
+
+    Raises:
+        InputError: there are no scores by length.
     """
-    count = 0
-    part = path.with_name(f"{path.name}.part")
-    try:
-        # The csv module writes the line ends. Answers of models can have lone surrogates, which UTF-8 does not allow.
-        with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(map(quote_formula, columns))
-            for row in rows:
-                table.writerow(map(quote_formula, row))
-                count += 1
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return count
+    means = [each for each in averages if each.task == AVERAGE and each.length]
+    if not means:
+        raise InputError("the suite has no scores by length to draw")
+    means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
+    rows = [_row(mean) for mean in means]
+    lengths = sorted({mean.length for mean in means}, key=parse_length)
+    spec = curves(list(dict.fromkeys(row["part"] for row in rows)), lengths, "length")
+    return {**spec, "datasets": {"rows": rows}}
 
 
-# Source: OWASP, CSV Injection. Quotation marks before such a start are matched, so that quoting can be undone.
-_FORMULA = re.compile(r"'*(?:\s*[-=+@＝＋－＠]|[\t\r\n])")
-
-
-def quote_formula(value: Any) -> Any:
-    """Return a cell with `'` before a text that a spreadsheet would compute, such as `=1+1`; another cell unchanged.
-
-    A text that already has such a quotation mark gets one more.
-    """
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
-
-
-def unquote_formula(value: Any) -> Any:
-    """Return the cell from which `quote_formula` made a value."""
-    return value[1:] if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value) else value
+def _row(mean: Average) -> dict[str, Any]:
+    conditions = {"context": mean.context.removeprefix("full"), "path": mean.folder, "judge": mean.judge}
+    return {
+        "model": mean.model,
+        "part": ", ".join([mean.entry, *(f"{name}={value}" for name, value in conditions.items() if value)]),
+        "length": mean.length,
+        "score": mean.score,
+        "low": mean.low,
+        "high": mean.high,
+        "kind": "published" if is_published_name(mean.model) else "floor" if mean.model in FLOORS else "own",
+        "mark": MARK if mean.lacking else None,
+        "note": mean.lacking or None,
+    }

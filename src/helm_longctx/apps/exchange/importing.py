@@ -5,22 +5,39 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.metrics.metric import MetricResult, create_metric
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_nans
+from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 from helm.common.object_spec import get_class_by_name
+from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
-from helm_longctx.apps.exchange.entries import resolve_entry
-from helm_longctx.apps.exchange.run_folders import check_answers, write_run
+from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME
+from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
+from helm_longctx.helm.run_specs import make_entry_spec
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.reference import add_rows
+from helm_longctx.runs.conversation import elide_texts
+from helm_longctx.runs.elision import evidence_of
+from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
+from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.outputs import Found, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.outputs import Output as ForeignOutput
+from helm_longctx.tasks.outputs import OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import TEXTS, Shape, Task, is_number, is_whole
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""
@@ -99,7 +116,7 @@ def _score_keys(score: OutputScore) -> Iterator[_Key]:
         yield score.row.model, score.entry, task, score.row.length, score.context
 
 
-def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[Found]:
+def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[RunOrScore]:
     """Yield the content of a file or of the files in a folder. A file has the first format that matches its name."""
     if format is not None and format not in readers:
         raise bad_argument("import", "format", format, readers)
@@ -116,7 +133,7 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
         raise InputError(f"{path}: no file has a known name ({known}); give --format for another name")
 
 
-def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[Found]:
+def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the content of a file. An unexpected structure is also an `InputError`."""
     try:
         yield from reader.read(file, entry)
@@ -172,3 +189,188 @@ def _published_rows(
         key = (row.model, row.category, row.length)
         rows[benchmark.name][key] = rows[benchmark.name].get(key, row).update(row)
     return {name: list(by_key.values()) for name, by_key in rows.items()}
+
+
+SOURCE = "imported"
+"""`Sample.source` of imported answers, and the tag of their runs."""
+
+
+MOST_TOKENS = 10**9
+"""Largest number of tokens of a prompt that is believed."""
+
+
+def _is_encodable(value: object) -> bool:
+    """Whether a value is a text without lone surrogates, so that it can be a name in files."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+_SHAPES = {
+    "id": Shape("a text in UTF-8", _is_encodable),
+    "references": TEXTS,
+    "repeat": Shape(
+        f"a whole number below {MOST_REPEATS}, counted from 0",
+        lambda value: is_whole(value) and 0 <= value < MOST_REPEATS,
+    ),
+    "input_tokens": Shape(
+        "a number of tokens", lambda value: value is None or (is_whole(value) and 0 <= value <= MOST_TOKENS)
+    ),
+    "depth": Shape("a finite number", lambda value: value is None or (is_number(value) and isfinite(value))),
+    "notes": Shape(
+        "an object of objects",
+        lambda value: isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values()),
+    ),
+}
+"""The values of an `Output` that any file can have, whatever its task."""
+
+
+@dataclass(frozen=True)
+class _Scenario:
+    """The data of a run's scenario that HELM's pages show."""
+
+    name: str
+    description: str
+    tags: tuple[str, ...] = (SOURCE,)
+    definition_path: str = ""
+
+
+def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
+    """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
+
+    Args:
+        suite: the suite's folder.
+        model: the model's name in the suite.
+
+    Raises:
+        InputError: a run with this name was made here.
+    """
+    (task,) = entry.tasks
+    spec = _run_spec(entry, model, max((output.repeat for output in run.outputs), default=0) + 1)
+    folder = suite / spec.name.replace("/", "_")
+    _check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    states = list(_states(spec, entry, task, run.outputs))
+    _write_prompts(folder, states, run.outputs)
+    _write_files(folder, spec, ScenarioState(spec.adapter_spec, states, spec.annotators), run)
+    return folder
+
+
+def check_answers(entry: Entry, run: OutputRun) -> None:
+    """Check that the answers to one task can be scored.
+
+    Raises:
+        InputError: an answer lacks a field that the task's scorer reads, or is in the file twice.
+    """
+    (task,) = entry.tasks
+    for output, place in zip(run.outputs, run.places, strict=True):
+        for name, shape in _SHAPES.items():
+            shape.check(f"{place}: {name}", getattr(output, name))
+        task.check_record(output.record, place)
+    places: dict[tuple[str, int], str] = {}
+    for output, place in zip(run.outputs, run.places, strict=True):
+        first = places.setdefault((output.id, output.repeat), place)
+        if first != place:
+            raise InputError(f"{place}: the example {output.id!r} has an answer in {first}; number its repeats")
+
+
+def _check_folder(folder: Path) -> None:
+    """Check that an import does not replace a run that was made here, and that its folder can have this name."""
+    if (size := len(folder.name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
+        about = f"{shorten(folder.name)}: the run's name has {size} bytes, and {LONGEST_NAME} are allowed"
+        raise InputError(f"{about}; give a shorter --model")
+    path = folder / SCENARIO
+    if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8")):
+        raise InputError(f"{folder} is a run that was made here; import into another suite, or name another --model")
+
+
+def _run_spec(entry: Entry, model: str, repeats: int) -> RunSpec:
+    spec = make_entry_spec(entry)
+    adapter = replace(spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats)
+    joint = "," if ":" in spec.name else ":"
+    return replace(spec, name=f"{spec.name}{joint}model={model.replace('/', '_')}", adapter_spec=adapter)
+
+
+def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]) -> Iterator[RequestState]:
+    """Yield the request states. Repeats of an example share an instance object, which HELM's metrics rely on."""
+    instances: dict[str, Instance] = {}
+    for output in sorted(outputs, key=lambda output: output.repeat):
+        instance = instances.setdefault(output.id, _instance(entry, task, output))
+        request = Request(
+            model=spec.adapter_spec.model,
+            model_deployment=spec.adapter_spec.model_deployment,
+            prompt=output.prompt,
+            temperature=spec.adapter_spec.temperature,
+            max_tokens=spec.adapter_spec.max_tokens,
+        )
+        yield RequestState(
+            instance=instance,
+            reference_index=None,
+            request_mode=None,
+            train_trial_index=output.repeat,
+            output_mapping=None,
+            request=elide_texts(request, _evidence(output)),
+            result=_result(output),
+            num_train_instances=0,
+            prompt_truncated=False,
+            annotations=dict(output.notes) or None,
+        )
+
+
+def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
+    budget = task.budget(entry.settings)
+    sample = Sample(
+        source=SOURCE,
+        max_tokens=budget,
+        run_max_tokens=budget,
+        chat=task.chat,
+        cut=task.cut,
+        question=output.record.get("question"),
+        depth=output.depth,
+        prompt_tokens=output.input_tokens,
+        record=dict(output.record),
+        group=output.group,
+        style="chat" if task.chat else "completion",
+        full_prompt={"sha256": digest(output.prompt), "characters": len(output.prompt)},
+    )
+    return Instance(
+        input=elide_texts(Input(text=output.prompt), _evidence(output)),
+        references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in output.references],
+        split=TEST_SPLIT,
+        sub_split=task.name,
+        id=output.id,
+        extra_data=sample.to_json(),
+    )
+
+
+def _evidence(output: ForeignOutput) -> list[str]:
+    return evidence_of(output.references, Sample("", 0, 0, record=output.record))
+
+
+def _result(output: ForeignOutput) -> RequestResult:
+    if output.prediction is None:
+        error = output.error or "the file has no answer"
+        return RequestResult(success=False, embedding=[], completions=[], cached=False, error=error)
+    reason = {"reason": output.finish_reason} if output.finish_reason else None
+    completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)]
+    return RequestResult(success=True, embedding=[], completions=completions, cached=False)
+
+
+def _write_prompts(folder: Path, states: list[RequestState], outputs: Iterable[ForeignOutput]) -> None:
+    """Store the whole prompts. The states have only excerpts."""
+    prompts = [output.prompt for output in sorted(outputs, key=lambda output: output.repeat)]
+    names = [(state.instance.id or "", state.instance.sub_split) for state in states]
+    keys = ((*name, digest(prompt)) for name, prompt in zip(names, prompts, strict=True))
+    write_prompts(folder, zip(instance_names(keys), prompts, strict=True))
+
+
+def _write_files(folder: Path, spec: RunSpec, state: ScenarioState, run: OutputRun) -> None:
+    """Score the answers, and write HELM's files in HELM's order: a run with the last file is complete."""
+    # Our metrics use neither HELM's services nor a cache of their own.
+    results: list[MetricResult] = [create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs]
+    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
+    rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+    files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
+    about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
+    scenario = _Scenario(str(spec.scenario_spec.args["entry"]), about)
+    contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
+    for name, content in contents.items():
+        write_json(folder / name, content)

@@ -20,12 +20,12 @@ from typing import IO, Any
 
 import zstandard
 
-from helm_longctx.apps.exchange.answers import LENGTH, Answer, make_runs
+from helm_longctx.apps.exchange.answers import LENGTH, ForeignAnswer, make_runs
 from helm_longctx.data.jsonl import parse_json, read_object
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError, label_error
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
-from helm_longctx.tasks.shapes import is_whole
+from helm_longctx.tasks.task import is_whole
 
 Row = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     yield from make_runs([*answers, *_missing(header, about, answers, path)], entry)
 
 
-def _missing(header: Row, about: Row, answers: Sequence[Answer], path: Path) -> Iterator[Answer]:
+def _missing(header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Path) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log.
 
     Raises:
@@ -157,7 +157,7 @@ def _read_compressed(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
     return file.read(member.compress_size)
 
 
-def _answer(about: Row, sample: Any, place: str) -> Answer:
+def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
     """Return a sample as an answer. Its metadata are the fields of the example in the data set."""
     if not isinstance(sample, dict):
         raise InputError(f"{place}: not a JSON object but {type(sample).__name__}")
@@ -188,7 +188,7 @@ def _answer(about: Row, sample: Any, place: str) -> Answer:
     metadata = sample.get("metadata")
     fields = {"target": sample.get("target"), **(metadata if isinstance(metadata, dict) else {})}
     task = str(about.get("task") or "").rpartition("/")[2]
-    return Answer(place, task, text, fields, answer, str(about.get("model") or ""))
+    return ForeignAnswer(place, task, text, fields, answer, str(about.get("model") or ""))
 
 
 def _text_and_reason(sample: Row) -> tuple[str, str]:

@@ -16,22 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.answers import RECORD, Answer, make_runs
-from helm_longctx.apps.exchange.names import folder_name
-from helm_longctx.apps.exchange.task_results import TaskResult, task_results
+from helm_longctx.apps.exchange.answer_rows import TaskResult, answer_record, folder_name, task_results
+from helm_longctx.apps.exchange.answers import RECORD, ForeignAnswer, make_runs
 from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.reading import Result
-from helm_longctx.results.rows import score_numbers
-from helm_longctx.runs.conversation import to_text
-from helm_longctx.runs.files import State
+from helm_longctx.results.score_rows import score_numbers
+from helm_longctx.runs.answers import Answer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
-from helm_longctx.tasks.shapes import is_number, is_whole
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import MAIN_METRIC, is_number, is_whole
 
 FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
@@ -186,15 +184,14 @@ def _metadata(result: TaskResult) -> dict[str, Any]:
 def _write_samples(path: Path, result: TaskResult) -> int:
     """Write a line for each example with an answer. The repeats of an example are the responses of its line."""
     lines: dict[str, dict[str, Any]] = {}
-    for state, row, record in result.answers():
-        completions = (state.get("result") or {}).get("completions")
-        if row is None or row.failure or not completions:
+    for answer, row in result.answers():
+        if row.failure or not answer.completion:
             continue
-        about = json.loads(record)
+        about = json.loads(answer_record(answer))
         notes = about.pop("notes", {})
-        line = lines.setdefault(state["instance"]["id"], _sample(len(lines), result, state, about))
-        line["resps"][0].append(completions[0]["text"])
-        line["filtered_resps"].append(completions[0]["text"])
+        line = lines.setdefault(row.instance, _sample(len(lines), result, answer, about))
+        line["resps"][0].append(answer.text)
+        line["filtered_resps"].append(answer.text)
         line["doc"]["answers"].append({"repeat": row.repeat, "notes": notes})
         values = {name: value for name, value in row.values.items() if name in result.task.metrics}
         line |= {name: value for name, value in values.items() if name not in line}
@@ -205,19 +202,17 @@ def _write_samples(path: Path, result: TaskResult) -> int:
     return len(lines)
 
 
-def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, Any]) -> dict[str, Any]:
+def _sample(number: int, result: TaskResult, answer: Answer, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
-    request, instance = state["request"], state["instance"]
-    prompt = to_text(request.get("prompt", ""), request.get("messages"))
-    sample = instance.get("extra_data") or {}
-    doc = {
-        "id": instance["id"],
+    prompt, sample = answer.prompt, answer.sample or Sample("", 0, 0)
+    doc: dict[str, Any] = {
+        "id": answer.key[1],
         "model": result.result.model,
-        "question": sample.get("question"),
+        "question": sample.question,
         "entry": result.entry.description,
-        "group": sample.get("group"),
-        "depth": sample.get("depth"),
-        "tokens": sample.get("prompt_tokens", sample.get("input_tokens")),
+        "group": sample.group,
+        "depth": sample.depth,
+        "tokens": sample.input_tokens if sample.prompt_tokens is None else sample.prompt_tokens,
         RECORD: record,
         "answers": [],
     }
@@ -232,7 +227,7 @@ def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, 
         "filter": FILTER,
         "metrics": [metric.name for metric, _ in result.metrics()],
         "doc_hash": digest(json.dumps(doc, sort_keys=True, ensure_ascii=False)),
-        "prompt_hash": (sample.get("full_prompt") or {}).get("sha256") or digest(prompt),
+        "prompt_hash": (sample.full_prompt or {}).get("sha256") or digest(prompt),
         "target_hash": digest(target),
     }
 
@@ -240,7 +235,7 @@ def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, 
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _SAMPLES.fullmatch(path.name)
     task = match["task"] if match else path.stem
-    answers: list[Answer] = []
+    answers: list[ForeignAnswer] = []
     filters: dict[object, object] = {}
     for row in JsonLines(path, _COLUMNS):
         # With several filters, an example has a line for each, with the same responses.
@@ -249,7 +244,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     yield from make_runs(answers, entry)
 
 
-def _answers(row: FileRow, task: str) -> Iterator[Answer]:
+def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     """Yield the responses of a line. Each of them is a repeat."""
     place, doc = f"{row.path}:{row.number}", row["doc"]
     responses = row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
@@ -272,7 +267,7 @@ def _answers(row: FileRow, task: str) -> Iterator[Answer]:
             group=str(doc.get("group") or ""),
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
         )
-        yield Answer(place, task, text, fields, output, model)
+        yield ForeignAnswer(place, task, text, fields, output, model)
 
 
 def _prompt(row: FileRow) -> str:

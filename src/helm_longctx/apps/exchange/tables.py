@@ -1,7 +1,7 @@
-"""Writes and reads CSV and Parquet files: long tables of all statistics and answers, and wide tables of models.
+"""Writes and reads tables: long ones of all statistics and answers as CSV and Parquet, and wide ones of models.
 
-A wide table has a row for each model. The long tables can be read again: answers become runs, and scores become
-published results.
+A wide table has a row for each model; for papers it is also written as LaTeX with booktabs, and as Markdown. The long
+tables can be read again: answers become runs, and scores become published results.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.exchange.answer_rows import Answer as AnswerRow
-from helm_longctx.apps.exchange.answer_rows import answers
-from helm_longctx.apps.exchange.answers import LENGTH, RECORD, Answer, make_runs
-from helm_longctx.apps.exchange.export import Average, Score, averages, scores, unquote_formula, write_csv
+from helm_longctx.apps.exchange.answer_rows import AnswerRow, answers
+from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
+from helm_longctx.apps.exchange.export import Average, Score, averages, scores
+from helm_longctx.documents.data import unquote_formula, write_csv
+from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.numbers import escape_markdown, escape_tex
+from helm_longctx.documents.paper import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.cells import score_cell
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputScore
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -164,9 +168,9 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
     return len(content)
 
 
-def _read(path: Path, entry: str) -> Iterator[Found]:
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the rows of a table as answers of models or as scores."""
-    found: list[Answer] = []
+    found: list[ForeignAnswer] = []
     for number, row in enumerate(_rows(path), 2 if path.suffix == ".csv" else 1):
         place = f"{path}: row {number}"
         if "answer" in row:
@@ -200,12 +204,15 @@ def _rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable table: {type(error).__name__}") from error
 
 
-def _answer(row: Row, place: str, entry: str) -> Answer:
+def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record, failure = _record(row, place), row.get("failure") or row.get("error")
     repeat, length = _whole(row, "repeat", place, 1), row.get("length")
+    references = row.get("references")
+    # The cells of our tables have the accepted answers in one text.
+    references = references.split(" | ") if isinstance(references, str) else references
     fields: dict[str, Any] = {"entry": row.get("entry"), "question": row.get("question")}
-    fields |= {RECORD: record} if record is not None else {"references": _texts(row.get("references"))}
+    fields |= {RECORD: record} if record is not None else {"references": references}
     fields |= {LENGTH: parse_length(length, place)} if length else {}
     output = Output(
         id=str(row.get("instance") or place.rpartition(" ")[2]),
@@ -219,7 +226,7 @@ def _answer(row: Row, place: str, entry: str) -> Answer:
     )
     text = row.get("answer")
     model = str(row.get("model") or "")
-    return Answer(
+    return ForeignAnswer(
         place, str(row.get("task") or ""), None if failure or text is None else str(text), fields, output, model
     )
 
@@ -234,11 +241,6 @@ def _record(row: Row, place: str) -> dict[str, Any] | None:
     if not isinstance(record, dict):
         raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
     return record
-
-
-def _texts(value: Any) -> Any:
-    """Return the accepted answers of a cell, which are separated by ` | ` as in our tables."""
-    return value.split(" | ") if isinstance(value, str) else value
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
@@ -261,7 +263,7 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
     model = str(row.get("model") or "")
     scores, metrics = ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
     # A score of a run is marked, because nobody can see its answers.
-    source = "" if model.startswith(PUBLISHED) else Path(place.rpartition(":")[0]).name
+    source = "" if is_published_name(model) else Path(place.rpartition(":")[0]).name
     about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
     found = Published(*about, source=source, metrics=metrics)
     yield OutputScore(name, place, found, str(row.get("context") or "full"))
@@ -297,3 +299,41 @@ READER = OutputReader(
     re.compile(r".*(?:answers|scores)[^/]*\.(?:csv|parquet)"),
     _read,
 )
+
+
+ABOUT = (
+    "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
+    "an answer are in no score; their number follows as “n failed”."
+)
+
+
+def write_markdown(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write `scores.md` with a table for each benchmark and length, and yield it with its number of rows."""
+    tables = list(map(_table, wide_tables(suite.boards)))
+    texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
+    yield _write(folder / "scores.md", [escape_markdown(ABOUT), *texts]), sum(len(table.rows) for table in tables)
+
+
+def write_latex(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write `scores.tex`, which a paper can include, and yield it with its number of rows. It needs booktabs."""
+    tables = list(map(_table, wide_tables(suite.boards)))
+    texts = [latex_table(replace(table, about=ABOUT)) for table in tables]
+    yield _write(folder / "scores.tex", [f"% {escape_tex(ABOUT)}", *texts]), sum(len(table.rows) for table in tables)
+
+
+def _write(path: Path, texts: Sequence[str]) -> Path:
+    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def _table(wide: Wide) -> Table:
+    heads = [Column("Model", is_number=False), *map(Column, wide.columns.values())]
+    rows = [[Cell(model), *(_cell(scores.get(part)) for part in wide.columns)] for model, scores in wide.rows.items()]
+    return Table("scores", wide.title, heads, rows)
+
+
+def _cell(score: Result | None) -> Cell:
+    """Return a score such as `41.2 † (35.0–47.6, 3 failed)`."""
+    cell = score_cell(score)
+    failed = f"{score.failed} failed" if score and score.failed else ""
+    return replace(cell, detail=", ".join(filter(None, (cell.detail, failed))))

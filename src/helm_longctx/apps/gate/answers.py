@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
 from helm_longctx.results.boards import label
-from helm_longctx.runs.files import STATES, read_states
+from helm_longctx.runs.answers import read_answers
 from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
@@ -101,7 +100,7 @@ def pair_answers(
 def _pair_runs(folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]) -> Iterator[AnswerPair]:
     paths = [folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)]
     base, candidate = ({_key(each): each for each in read_scores(path, benchmarks)} for path in paths)
-    texts = [_read_texts(path) for path in paths]
+    texts = [{each.key: each.text for each in read_answers(path) if each.completion} for path in paths]
     first = folder.read_first_half(names[0])
     for key, score in base.items():
         if key in candidate:
@@ -110,17 +109,6 @@ def _pair_runs(folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[
 
 def _key(score: InstanceScore) -> Key:
     return score.task, score.instance, score.repeat
-
-
-def _read_texts(run: Path) -> Mapping[Key, str]:
-    """Return the text of each answer in a run."""
-    found = {}
-    for state in read_states(run / STATES):
-        result, instance = state.get("result") or {}, state["instance"]
-        if result.get("success") and result.get("completions"):
-            key = (instance.get("sub_split") or "", instance["id"], state.get("train_trial_index") or 0)
-            found[key] = str(result["completions"][0]["text"])
-    return found
 
 
 def agreements(pairs: Sequence[AnswerPair]) -> tuple[list[Agreement], list[Agreement]]:

@@ -14,10 +14,10 @@ import typer
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
-from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.logs import set_log_levels
-from helm_longctx.cli.run import Parallelism, Prices, Quiet, Texts, Verbose, read_options
-from helm_longctx.cli.shared import fill_registries
+from helm_longctx.config.estimates import print_estimates
+from helm_longctx.config.logs import set_log_levels
+from helm_longctx.config.options import SELECTION, read_options, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import points
@@ -28,8 +28,8 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
-    from helm_longctx.cli.config.plan import Plan
-    from helm_longctx.cli.config.schema import RunConfig
+    from helm_longctx.config.plan import Plan
+    from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
 
 MAX_DROP = 2.0
@@ -68,45 +68,36 @@ Power = Annotated[
 Noise = Annotated[
     float, typer.Option(min=0, max=100, help="Expected share of scores that differ without a drop, in percent.")
 ]
-Instances = Annotated[
-    int | None,
-    typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run. [default: as --power needs]"),
-]
 
 
+@takes_options(
+    *SELECTION[:-1],
+    *("judge", "judge_key", "max_eval_instances", "max_cost", "prices", "request_timeout", "max_retries"),
+    *("parallelism", "suite", "output_path", "local_path", "dry_run"),
+    suite="Name of the gate. Another name asks everything again. [default: gate]",
+    max_eval_instances="Maximum instances per run. [default: as --power needs]",
+    dry_run="Only print the price, the sample and its power.",
+)
 def gate(
     base: Base,
     candidate: Candidate,
-    tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
-    length: Annotated[
-        str | None, typer.Option("--length", "--lengths", help="Lengths of --tasks, e.g. 8k,32k.")
-    ] = None,
-    argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
-    entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
     subset: Annotated[str | None, typer.Option(help="Named sample instead of run entries: ci.")] = None,
     max_drop: MaxDrop = None,
     power: Power = 0.8,
     noise: Noise = 5.0,
-    max_eval_instances: Instances = None,
-    suite: Annotated[str, typer.Option(help="Name of the gate. Another name asks everything again.")] = "gate",
-    judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
-    prices: Prices = None,
-    parallelism: Parallelism = None,
-    output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
-    local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the price, the sample and its power.")] = False,
+    *,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    **options: Any,
 ) -> None:
     r"""Decide whether CANDIDATE is worse than BASE, on identical requests in both orders.
 
     The exit status is 0 if it is no worse at each length, 1 if it is worse, and 3 if the sample cannot tell. It can be
     interrupted and repeated: no answer is paid for twice. Needs an extra: pip install 'helm-longctx\[report]'.
     """
-    arguments = {name: value for name, value in locals().items() if value is not None}
     require("report", "gate")
-    if chosen := _choose_subset(subset, (tasks, entry)):
+    arguments = {"suite": "gate", **{name: value for name, value in options.items() if value is not None}}
+    if chosen := _choose_subset(subset, arguments.keys() & {"tasks", "entry", "conf_path"}):
         arguments["entry"] = list(chosen.entries)
     from helm_longctx.apps.gate.asking import Goal
 
@@ -115,13 +106,14 @@ def gate(
         raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
 
-def _choose_subset(name: str | None, others: Sequence[object]) -> Subset | None:
+def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
     if name is None:
         return None
     if name not in SUBSETS:
         raise bad_argument("gate", "subset", name, list(SUBSETS))
-    if any(other is not None for other in others):
-        raise InputError(f"gate: --subset {name} cannot be used together with --tasks or --entry; give one of them")
+    if others:
+        other = f"--{min(others).replace('_', '-')}"
+        raise InputError(f"gate: --subset {name} cannot be used together with {other}; give one of them")
     return SUBSETS[name]
 
 
@@ -146,8 +138,8 @@ class _Sample:
 
 def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.cli.config.load import load_config
-    from helm_longctx.cli.config.plan import use_settings
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.plan import use_settings
 
     options = [read_options({**arguments, "model": [model]}) for model in models]
     pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
@@ -179,7 +171,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         InputError: a part of the configuration is wrong, or the deployments get different requests.
     """
     from helm_longctx.apps.gate.asking import check_samples, limit_specs, plan_depths, plan_lengths
-    from helm_longctx.cli.config.plan import make_plan
+    from helm_longctx.config.plan import make_plan
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [each.model for each in base.entries if each.model]:
@@ -198,7 +190,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
 
 
 def _estimate(plan: Plan) -> list[Estimate]:
-    from helm_longctx.cli.config.plan import make_runner
+    from helm_longctx.config.plan import make_runner
     from helm_longctx.runner.estimate import Rate, estimate_run
 
     runner = make_runner(plan.config)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from helm_longctx.results.statistics.intervals import mean_interval
-from helm_longctx.tasks.agreement import Ratings, common_ratings, grades_of, kappa_of_grades, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import Ratings, common_ratings, grades_of, kappa_of_grades, krippendorff_alpha
 
 RESAMPLES = 1000
 """Resamples of the bootstrap."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.cli.shared import JsonPath, check_folder
+from helm_longctx.config.shared import JsonPath, check_folder
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.documents.terminal import print_table

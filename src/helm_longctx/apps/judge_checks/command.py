@@ -15,8 +15,8 @@ from helm_longctx.apps.judge_checks.agreement_command import (
     interval_text,
     percent_text,
 )
-from helm_longctx.cli.logs import hide_chatter
-from helm_longctx.cli.shared import (
+from helm_longctx.config.logs import hide_chatter
+from helm_longctx.config.shared import (
     LocalPath,
     OutputPath,
     check_folder,
@@ -71,7 +71,7 @@ def judge_check(
         raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
     _check_targets(save, plot)
     from helm_longctx.apps.judge_checks import plotting, saved
-    from helm_longctx.documents.pictures import write_picture
+    from helm_longctx.documents.plots import write_picture
 
     loaded = [saved.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []

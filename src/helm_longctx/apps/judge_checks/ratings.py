@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from helm_longctx.apps.exchange.export import unquote_formula
 from helm_longctx.data.jsonl import JsonLines
+from helm_longctx.documents.data import unquote_formula
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, read_states, reading
+from helm_longctx.runs.answers import read_answers
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, reading, repeat_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,13 +134,12 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
                 # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
                 metric, _, judge = stat["name"]["name"].partition(":")
                 if metric.startswith("judge_"):
-                    answer = (run.name, row["instance_id"], row.get("train_trial_index", 0) + 1)
+                    answer = (run.name, row["instance_id"], repeat_of(row) + 1)
                     yield Rating(*answer, judge or JUDGE, metric, stat["mean"])
-    for state in read_states(run / STATES):
+    for each in read_answers(run):
         with reading(run / STATES):
-            answer = (run.name, state["instance"]["id"], state.get("train_trial_index", 0) + 1)
-            verdicts = list(_verdicts(state.get("annotations") or {}))
-        yield from (Rating(*answer, *verdict) for verdict in verdicts)
+            verdicts = list(_verdicts(each.state.get("annotations") or {}))
+        yield from (Rating(run.name, each.key[1], each.key[2] + 1, *verdict) for verdict in verdicts)
 
 
 def _verdicts(annotations: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.numbers import MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
@@ -18,13 +18,13 @@ from helm_longctx.results.cells import (
     kind_of,
     model_cell,
     number_cell,
+    plot_row,
     score_cell,
-    score_row,
     short_name,
 )
-from helm_longctx.results.lengths import by_depth, splits
 from helm_longctx.results.means import OVERALL
-from helm_longctx.results.reading import Result
+from helm_longctx.results.reading import Result, interval_of
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.lengths import (
     NOLIMA_SHARE,
     drop,
@@ -33,7 +33,9 @@ from helm_longctx.results.statistics.lengths import (
     possible_lengths,
     share_of_shortest,
 )
-from helm_longctx.tasks.metric_names import DEPTHS
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
 
 
 def length_sections(board: Board) -> list[Section]:
@@ -103,15 +105,18 @@ def _curves(board: Board, name: str) -> Figure | None:
     parts = [part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1]
     parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
     rows = [
-        _curve_row(board, part, result)
+        plot_row(board, result, part=board.titles[part], length=label(length))
         for model in all_models(board)
         for part in parts
         for length in board.lengths
         if (result := board.score(model, part, length))
     ]
     rows += [
-        {**_curve_row(board, part, result), "model": f"{short_name(model)}, closed book", "kind": "floor"}
-        for (model, part, _, context), result in board.scores.items()
+        {
+            **plot_row(board, result, part=board.titles[part], length=label(length)),
+            **{"model": f"{short_name(model)}, closed book", "kind": "floor"},
+        }
+        for (model, part, length, context), result in board.scores.items()
         if part in parts and context == "none"
     ]
     if not rows:
@@ -123,11 +128,6 @@ def _curves(board: Board, name: str) -> Figure | None:
     )
     spec = curves([board.titles[part] for part in parts], [label(length) for length in board.lengths], _unit(board))
     return Figure(name, "Score over length", about, spec, rows, by_model=True)
-
-
-def _curve_row(board: Board, part: str, result: Result) -> dict[str, Any]:
-    name = {"model": short_name(result.model), "part": board.titles[part], "length": label(result.length)}
-    return {**name, **score_row(result), "kind": kind_of(board, result.model)}
 
 
 def _table(board: Board, name: str) -> Table | None:
@@ -165,7 +165,11 @@ def _usual_lengths(scores: Sequence[Mapping[int, Result]]) -> list[int]:
 
 def _about_effective(board: Board) -> str:
     own = board.benchmark.effective_score
-    least = f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+    least = (
+        f"{share(NOLIMA_SHARE)} of that at the shortest"
+        if own is None
+        else f"{percent(own)} %, as the publication has it"
+    )
     possible = "In parentheses are the lengths that are possible at 95 %."
     return f"The longest length at which the score is at least {least}. {possible}"
 
@@ -246,3 +250,43 @@ def _depth_rows(board: Board, results: Iterable[Result]) -> Iterator[dict[str, A
 
 def _unit(board: Board) -> str:
     return f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"
+
+
+class Split(NamedTuple):
+    """A model's mean over the tasks with a property, and over the others, at a length."""
+
+    model: str
+    length: int | None
+    trait: str
+    with_it: Interval
+    without: Interval
+
+
+def by_depth(rows: Iterable[InstanceScore]) -> dict[int, Interval]:
+    """Return the mean at each depth in percent, of answers with a score whose evidence has a depth."""
+    depths: dict[int, list[InstanceScore]] = defaultdict(list)
+    for row in rows:
+        if row.depth is not None and row.score is not None:
+            depths[nearest_depth(row.depth)].append(row)
+    return {depth: interval_of(depths[depth]) for depth in sorted(depths)}
+
+
+def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
+    """Average the tasks with each trait apart from those without, such as LV-Eval's sets with confusing facts.
+
+    Models that lack a task at a length are left out there.
+    """
+    cells: dict[tuple[str, int | None], dict[str, Interval]] = defaultdict(dict)
+    for each in results:
+        if each.benchmark == benchmark.name and each.task and each.context == "full":
+            cells[each.model, each.length][each.task] = each.interval
+    tasks = [task for category in benchmark.categories if category.averaged for task in category.tasks]
+    found = []
+    for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
+        for (model, length), scores in cells.items():
+            there = [task for task in tasks if task.exists_at(length)]
+            parts = [[task.name for task in there if (task.trait == trait) == has] for has in (True, False)]
+            if all(part and scores.keys() >= set(part) for part in parts):
+                means = (mean_of_means([scores[name] for name in part]) for part in parts)
+                found.append(Split(model, length, trait, *means))
+    return found

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.numbers import DASH, MARK, range_text, share
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
     all_models,
     caveat_kinds,
-    kind_of,
     model_cell,
     number_cell,
+    plot_row,
     score_cell,
-    score_row,
-    short_name,
 )
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.lengths import (
@@ -68,13 +66,9 @@ def _levels(board: Board, sweep: Sweep, length: int | None) -> dict[str, Levels]
 
 def _figure(board: Board, found: list[tuple[Sweep, dict[str, Levels]]], name: str) -> Figure:
     rows = [
-        {
-            **{"model": short_name(model), "part": sweep.title, "level": level},
-            **score_row(score),
-            "kind": kind_of(board, model),
-        }
+        plot_row(board, score, part=sweep.title, level=level)
         for sweep, models in found
-        for model, levels in models.items()
+        for levels in models.values()
         for level, score in levels.items()
     ]
     levels = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
@@ -91,7 +85,7 @@ def _table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name: str) 
         Column("Drop", "The score at the easiest level minus that at the hardest, of those that the model has."),
         Column(
             "Effective level",
-            f"The hardest level at which the score is at least {NOLIMA_SHARE:.0%} of that at the easiest.",
+            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of that at the easiest.",
             is_number=False,
         ),
     ]
@@ -111,5 +105,5 @@ def _row(board: Board, model: str, levels: Levels, there: list[str]) -> list[Cel
         model_cell(board, model),
         *(score_cell(levels.get(level)) for level in there),
         number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
-        Cell("–" if effective is None else there[effective], note=f"possible at 95 %: {possible}" if possible else ""),
+        Cell(DASH if effective is None else there[effective], note=f"possible at 95 %: {possible}" if possible else ""),
     ]

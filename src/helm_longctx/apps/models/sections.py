@@ -2,22 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from helm_longctx.apps.models.properties import (
-    FEWEST_MODELS,
-    ModelScore,
-    PropertyCorrelations,
-    correlate_properties,
-    find_model_scores,
-)
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.numbers import DASH
 from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import rho_cell, score_cell
+from helm_longctx.results.cells import count_cell, rho_cell, score_cell
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.tasks.publications import ModelProperties
+
+FEWEST_MODELS = 5
+"""Smallest number of models for correlations."""
+
+LARGE = 10
+"""Billions of active parameters above which a model is called large."""
+
+
+class ModelScore(NamedTuple):
+    """A score and the properties of its model."""
+
+    result: Result
+    properties: ModelProperties
+
+
+@dataclass(frozen=True)
+class PropertyCorrelations:
+    """Rank correlations of the score with the properties of some models.
+
+    Args:
+        group: the models, such as a family.
+        window: with the context window.
+        parameters: with the number of active parameters.
+    """
+
+    group: str
+    window: Correlation
+    parameters: Correlation
+
+
+def find_model_scores(board: Board, part: str, length: int | None) -> list[ModelScore]:
+    """Return the scores of a part whose models have properties, the best first, without floors."""
+    models = board.benchmark.models()
+    found = ((result, models.get(show_model(result.model))) for result in board.competing(length, part))
+    return [ModelScore(result, properties) for result, properties in found if properties and result.is_published]
+
+
+def correlate_properties(scores: Sequence[ModelScore]) -> list[PropertyCorrelations]:
+    """Return the correlations over all models, by training, by size and by family; of groups with enough models."""
+    found = (
+        PropertyCorrelations(
+            group,
+            _correlate([row.properties.window for row in rows], rows),
+            _correlate([row.properties.active for row in rows], rows),
+        )
+        for group, rows in _groups(scores)
+    )
+    return [each for each in found if max(each.window.n, each.parameters.n) >= FEWEST_MODELS]
+
+
+def _correlate(values: Iterable[float | None], rows: Iterable[ModelScore]) -> Correlation:
+    numbers = [math.nan if value is None else value for value in values]
+    return spearman(numbers, [row.result.interval.mean for row in rows])
+
+
+def _groups(scores: Sequence[ModelScore]) -> Iterator[tuple[str, list[ModelScore]]]:
+    yield "All models", [*scores]
+    yield "Instruction-tuned", [row for row in scores if row.properties.instruct]
+    yield "Base", [row for row in scores if not row.properties.instruct]
+    yield f"Up to {LARGE} billion parameters", [row for row in scores if 0 < (row.properties.active or 0) <= LARGE]
+    yield f"More than {LARGE} billion parameters", [row for row in scores if (row.properties.active or 0) > LARGE]
+    for family in dict.fromkeys(row.properties.family for row in scores):
+        yield family, [row for row in scores if row.properties.family == family]
+
 
 UNKNOWN = "unknown"
 
@@ -52,7 +113,9 @@ def _section(board: Board, length: int | None) -> Section | None:
         return None
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
     scatter = _scatter(board, part, length, scores, name)
-    blocks: list[Block] = [scatter, _correlations(scores, name), _table(scores, name)]
+    about = "The search finds models by any property, such as YaRN, MoE or base."
+    table = Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
+    blocks: list[Block] = [scatter, _correlations(scores, name), table]
     title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
     return Section(name, title, blocks, _ABOUT, choice=label(length))
 
@@ -97,15 +160,11 @@ def _texts(properties: ModelProperties) -> dict[str, str]:
     }
 
 
-def _table(scores: Sequence[ModelScore], name: str) -> Table:
-    about = "The search finds models by any property, such as YaRN, MoE or base."
-    return Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
-
-
 def _row(result: Result, properties: ModelProperties) -> list[Cell]:
     texts = _texts(properties)
-    window = Cell(f"{properties.window:,}", properties.window) if properties.window else Cell("–", note=UNKNOWN)
-    size = Cell(properties.parameters, properties.active) if properties.parameters else Cell("–", note=UNKNOWN)
+    unknown = Cell(DASH, note=UNKNOWN)
+    window = count_cell(properties.window) if properties.window else unknown
+    size = Cell(properties.parameters, properties.active) if properties.parameters else unknown
     names = ("architecture", "positions", "training", "family")
     return [
         Cell(show_model(result.model)),
@@ -125,14 +184,15 @@ def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
         Column("Score and parameters", "Spearman's rank correlation with the active parameters."),
         Column("Models with parameters"),
     ]
-    rows = [_correlation_row(each) for each in correlate_properties(scores)]
+    rows = [
+        [
+            Cell(each.group),
+            *(cell for found in (each.window, each.parameters) for cell in (rho_cell(found), count_cell(found.n))),
+        ]
+        for each in correlate_properties(scores)
+    ]
     about = (
         f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."
     )
     return Table(f"{name}-correlations", "Does a larger window or a larger model score higher?", heads, rows, about)
-
-
-def _correlation_row(each: PropertyCorrelations) -> list[Cell]:
-    pairs = [(rho_cell(found), Cell(str(found.n), found.n)) for found in (each.window, each.parameters)]
-    return [Cell(each.group), *(cell for pair in pairs for cell in pair)]

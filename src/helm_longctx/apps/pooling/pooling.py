@@ -64,7 +64,12 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     """
     results = _collect_results(boards)
     table, groups = _make_table(results)
-    models = [model for model in table if _differs(model, table)]
+    # A comparison with NaN is false.
+    models = [
+        model
+        for model, scores in table.items()
+        if any(((scores > other) | (scores < other)).any() for other in table.values())
+    ]
     if not models:
         return None
     shared = np.sum([~np.isnan(table[model]) for model in table], axis=0) > 1
@@ -99,8 +104,3 @@ def _make_table(results: Mapping[str, Mapping[Cell, Result]]) -> tuple[dict[str,
                 scores[model][cell, name] = mean_of(repeats)
     table = {model: np.array([found.get(key, math.nan) for key in groups]) for model, found in scores.items()}
     return table, list(groups.values())
-
-
-def _differs(model: str, table: Mapping[str, Floats]) -> bool:
-    # A comparison with NaN is false.
-    return any(bool(((table[model] > other) | (table[model] < other)).any()) for other in table.values())

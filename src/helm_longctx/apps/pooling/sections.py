@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from helm_longctx.apps.pooling.pooling import PooledRanking, pool_boards
 from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, range_text
+from helm_longctx.documents.numbers import DASH, MARK, count, decimals, in_brackets, range_text, signed_decimals
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.results.cells import interval_row, number_cell, rank_cell
+from helm_longctx.results.cells import count_cell, interval_row, number_cell, rank_cell
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 
@@ -41,7 +41,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
 
 def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
     best, ranks = order[0], found.pooling.ranks
-    verdict = f"{show_model(best)} ranks first of {len(order)} models over {found.instances:,} instances."
+    verdict = f"{show_model(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
     is_sure = ranks[best].high == 1
     certainty = (
         "The comparisons of all pairs leave it no other rank."
@@ -57,15 +57,9 @@ def _agreement_text(agreement: Correlation) -> str:
     """Say how far the ranking agrees with that by means."""
     if math.isnan(agreement.rho):
         return "A rank correlation with the means needs three models."
-    ends = (
-        ""
-        if math.isnan(agreement.low)
-        else f" (95 % interval {range_text(agreement.low, agreement.high, '{:.2f}'.format)})"
-    )
-    return (
-        f"Spearman's rank correlation with the means over tasks and lengths is {agreement.rho:.2f}{ends}, over"
-        f" {agreement.n} models."
-    )
+    ends = range_text(agreement.low, agreement.high, decimals)
+    rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")
+    return f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
 
 
 def _chance(strength: Interval) -> Interval:
@@ -111,9 +105,9 @@ def _row(found: PooledRanking, model: str, by_mean: int | None) -> list[Cell]:
     return [
         rank_cell(found.pooling.ranks[model]),
         Cell(show_model(model), tag="own"),
-        Cell(f"{strength.mean:+.2f}", strength.mean, range_text(strength.low, strength.high, "{:+.2f}".format)),
+        Cell(signed_decimals(strength.mean), strength.mean, range_text(strength.low, strength.high, signed_decimals)),
         number_cell(_chance(strength).mean),
-        Cell(f"{strength.n:,}", strength.n),
+        count_cell(strength.n),
         number_cell(found.means[model], lacking=lacking),
-        Cell(str(by_mean), by_mean) if by_mean else Cell("–", note="a mean over fewer tasks and lengths"),
+        count_cell(by_mean) if by_mean else Cell(DASH, note="a mean over fewer tasks and lengths"),
     ]

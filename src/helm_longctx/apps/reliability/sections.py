@@ -3,15 +3,132 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from helm_longctx.apps.reliability.reliability import FEWEST_LENGTHS, FEWEST_MODELS, Reliability, find_reliability
 from helm_longctx.documents.document import Cell, Column, Section, Table
-from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import caveat_kinds, number_cell
-from helm_longctx.results.reading import PUBLISHED
+from helm_longctx.results.comparability import Caveat
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.reliability import (
+    SignalToNoise,
+    VarianceComponents,
+    monotonicity,
+    signal_to_noise,
+    variance_components,
+)
+from helm_longctx.runs.scores import InstanceScore
+
+FEWEST_MODELS = 3
+"""Smallest number of models for a signal, which is a standard deviation over models."""
+
+FEWEST_LENGTHS = 3
+"""Smallest number of lengths for an order over lengths."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How far the scores of a task or category at a length can be trusted.
+
+    Args:
+        part: the task or category.
+        n: mean number of instances of the models' scores.
+        models: number of models with a score, without floors.
+        lacks: why scores of the user's models are not comparable, such as the tasks that a category lacks.
+        signal: how well it tells these models apart; None for fewer than three.
+        components: for each of the user's models that was asked repeatedly, the variance of its answers between
+            questions and between repeats.
+        monotonicity: mean over models of the rank correlation of length and score; NaN if no model has three lengths.
+        tokens, dollars: means per answer of the user's models, prompt and output; None if they are unknown.
+    """
+
+    part: str
+    n: float
+    models: int
+    caveats: tuple[Caveat, ...]
+    signal: SignalToNoise | None
+    components: tuple[VarianceComponents, ...]
+    monotonicity: float
+    tokens: float | None
+    dollars: float | None
+
+
+def find_reliability(board: Board, length: int | None) -> list[Reliability]:
+    """Return the reliability of each category and task that has a score at a length, in the benchmark's order.
+
+    Means over a part of a category's tasks are left out, because they would differ by their tasks.
+    """
+    tasks = {column: board.tasks_of(column, length) for column in board.columns_at(length)}
+    # A category with one task has that task's scores.
+    parts = dict.fromkeys(part for column, of in tasks.items() for part in (column, *(of if len(of) > 1 else ())))
+    rows = ((part, [score for score in board.competing(length, part) if score.is_complete]) for part in parts)
+    return [_reliability(board, part, scores) for part, scores in rows if scores]
+
+
+def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliability:
+    own = [task for score in scores for task in _results_of_tasks(score)]
+    if len({task.task for task in own}) > 1:
+        own = []
+    repeated = [answers for task in own if (answers := _repeated_answers(task.answers))]
+    return Reliability(
+        part,
+        fmean(score.interval.n for score in scores),
+        len(scores),
+        tuple(caveat for score in scores if not score.is_published for caveat in score.caveats),
+        _signal(scores),
+        tuple(variance_components(*map(list, zip(*rows, strict=True))) for rows in repeated),
+        _monotonicity(board, part, [score.model for score in scores]),
+        _mean(_tokens(task) for task in own),
+        _mean(_statistic(task, "cost") for task in own),
+    )
+
+
+def _results_of_tasks(score: Result) -> list[Result]:
+    """Return the results of the user's tasks that a score is of."""
+    if score.is_published:
+        return []
+    return [score] if score.task else [task for part in score.parts for task in _results_of_tasks(part)]
+
+
+def _repeated_answers(answers: Iterable[InstanceScore]) -> list[tuple[float, str]]:
+    """Return the score and the instance of each scored answer if a question has several; else nothing."""
+    scored = [(answer.score, answer.instance) for answer in answers if answer.score is not None]
+    return scored if len(scored) > len({instance for _, instance in scored}) else []
+
+
+def _signal(scores: Sequence[Result]) -> SignalToNoise | None:
+    errors = {score.model: error for score in scores if not math.isnan(error := score.error)}
+    if len(errors) < FEWEST_MODELS:
+        return None
+    return signal_to_noise([each.interval.mean for each in scores if each.model in errors], list(errors.values()))
+
+
+def _monotonicity(board: Board, part: str, models: Iterable[str]) -> float:
+    found = []
+    for model in models:
+        scores = {length: board.score(model, part, length) for length in board.lengths if length}
+        means = {length: score.interval.mean for length, score in scores.items() if score}
+        if len(means) >= FEWEST_LENGTHS and not math.isnan(order := monotonicity(means)):
+            found.append(order)
+    return fmean(found) if found else math.nan
+
+
+def _tokens(task: Result) -> float | None:
+    prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
+    return None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0)
+
+
+def _statistic(task: Result, name: str) -> float | None:
+    return task.statistics[name].interval.mean if name in task.statistics else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    return fmean(known) if known else None
+
 
 _ABOUT = (
     "A task is worth its price if its scores differ more between models than by chance: a high signal to noise for few"
@@ -65,7 +182,7 @@ def _section(board: Board, length: int | None) -> Section | None:
 def _note(board: Board, found: Sequence[Reliability]) -> str:
     """Say what the numbers are of, and which are missing."""
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
-    if any(model.startswith(PUBLISHED) for model in board.competitors):
+    if board.published.intersection(board.competitors):
         notes.append("The noise of published models is the largest that their sample allows.")
     if any(each.components for each in found):
         notes.append("Variances are means over your models that were asked repeatedly.")
@@ -81,17 +198,17 @@ def _note(board: Board, found: Sequence[Reliability]) -> str:
 def _row(board: Board, each: Reliability) -> list[Cell]:
     signal = each.signal
     return [
-        Cell(board.titles[each.part] + (f" {MARK}" if each.caveats else ""), note=caveat_kinds(each.caveats)),
+        Cell(marked(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
-        Cell(f"{each.n:.0f}", each.n),
+        _plain_cell(each.n, 0),
         number_cell(signal.signal if signal else None, "too few models"),
         number_cell(signal.noise if signal else None, "too few models"),
         # Without any noise there is no sample of right and wrong answers that could tell the models apart.
-        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, ".1f"),
+        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, 1),
         *_variance_cells(each),
-        _plain_cell(each.monotonicity, ".2f"),
-        _plain_cell(each.tokens, ",.0f"),
-        _plain_cell(each.dollars, ".4f"),
+        _plain_cell(each.monotonicity, 2),
+        _plain_cell(each.tokens, 0),
+        _plain_cell(each.dollars, 4),
     ]
 
 
@@ -104,7 +221,7 @@ def _variance_cells(each: Reliability) -> list[Cell]:
     return [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
 
 
-def _plain_cell(value: float | None, form: str) -> Cell:
+def _plain_cell(value: float | None, places: int) -> Cell:
     if value is None or math.isnan(value):
-        return Cell("–")
-    return Cell(format(value, form), value)
+        return Cell(DASH)
+    return Cell(decimals(value, places) if places else count(round(value)), value)

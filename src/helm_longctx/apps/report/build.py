@@ -14,10 +14,11 @@ from helm_longctx.apps.report.leaderboard import first_models
 from helm_longctx.apps.report.runs import Links, condition_sections
 from helm_longctx.documents.document import Figure, Page, Report, Section
 from helm_longctx.documents.paper import write_document
-from helm_longctx.documents.site import write_scores, write_site
+from helm_longctx.documents.site import write_site
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, make_boards, own_boards, published_boards
 from helm_longctx.results.reading import Run, read_results
+from helm_longctx.results.score_rows import write_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
 

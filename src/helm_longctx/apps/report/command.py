@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from helm_longctx.cli.shared import OutputPath, complete_suite
+from helm_longctx.config.shared import OutputPath, complete_suite
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import report_path, suite_folder

@@ -7,10 +7,11 @@ when an instance is opened. They are scripts, since without a server a browser r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from helm_longctx.documents.document import Report
@@ -18,11 +19,11 @@ from helm_longctx.documents.site import safe_json, write_page
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board
 from helm_longctx.results.reading import Result, Run
-from helm_longctx.runs.conversation import elide_messages, to_text
+from helm_longctx.runs.answers import Answer, Key, read_answers
+from helm_longctx.runs.conversation import elide_messages
 from helm_longctx.runs.elision import elide, evidence_of
-from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
-from helm_longctx.runs.prompts import instance_names
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runs.prompts import instance_names, prompt_digest
 
 CHUNK = 25
 """Number of instances whose texts are in one file."""
@@ -48,14 +49,6 @@ OwnRun = tuple[Run, Sequence[Result]]
 """A run and the results of its tasks."""
 
 
-class Key(NamedTuple):
-    """An instance and its repeat."""
-
-    task: str
-    instance: str
-    repeat: int
-
-
 @dataclass
 class Instance:
     """An instance with the answers of all models, as data for the page.
@@ -74,7 +67,7 @@ class Instance:
 
 def page_name(run: Run) -> str:
     """Return the file of the page with a run's instances, which the runs of one entry share."""
-    entry = _entry_of(run)
+    entry = run.entry
     # The name alone is not unique, because characters are replaced and its end can be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
     return f"instances-{readable}-{digest(entry)[:6]}.html"
@@ -105,17 +98,9 @@ def write_instance_pages(report: Report, boards: Sequence[Board], folder: Path, 
                 entries.setdefault((board.title, page_name(run)), []).append((run, results))
     for (group, name), runs in entries.items():
         # The page shows the answers of the first runs at first.
-        ordered = sorted(runs, key=lambda each: _model_of(each) in FLOORS)
+        ordered = sorted(runs, key=lambda each: each[1][0].model in FLOORS)
         _write_page(report, group, ordered, folder / name, server)
     return [folder / name for _, name in entries]
-
-
-def _model_of(run: OwnRun) -> str:
-    return run[1][0].model
-
-
-def _entry_of(run: Run) -> str:
-    return run.path.name.partition(",model=")[0].partition(":model=")[0]
 
 
 def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str) -> None:
@@ -124,20 +109,20 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
         _add_run(instances, number, run, results, server)
     texts = folder_of(path)
     texts.mkdir(parents=True, exist_ok=True)
-    for chunk, rows in enumerate(_chunks(list(instances.values()))):
-        content = safe_json([_texts(instance) for instance in rows])
+    for chunk, start in enumerate(range(0, len(instances), CHUNK)):
+        content = safe_json(list(map(vars, islice(instances.values(), start, start + CHUNK))))
         _write_script(texts / f"{chunk}.js", f"addTexts({chunk}, {content});\n")
     index = {
         "chunk": CHUNK,
         "flags": FLAGS,
         "folder": texts.name,
         "runs": [
-            {"name": each[0].path.name, "model": _model_of(each), "page": helm_page(server, each[0])} for each in runs
+            {"name": each[0].path.name, "model": each[1][0].model, "page": helm_page(server, each[0])} for each in runs
         ],
         "rows": [_row(key, instance, len(runs)) for key, instance in instances.items()],
     }
     _write_script(texts / "index.js", f"window.INDEX = {safe_json(index)};\n")
-    title = _entry_of(runs[0][0])
+    title = runs[0][0].entry
     write_page(path, "instances.html", report=report, page=None, active=group, title=title, folder=texts.name)
 
 
@@ -150,97 +135,57 @@ def _write_script(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", errors="replace")
 
 
-def _chunks(instances: Sequence[Instance]) -> Iterator[Sequence[Instance]]:
-    for start in range(0, len(instances), CHUNK):
-        yield instances[start : start + CHUNK]
-
-
 def _add_run(instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str) -> None:
-    """Add a run's answers, holding one request state in memory at a time."""
-    answers = (answer for result in results for answer in result.answers)
-    scores = {Key(each.task, each.instance, each.repeat): each for each in answers}
+    """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
     keys: list[Key] = []
-    with reading(run.path / STATES):
-        for state in read_states(run.path / STATES):
-            instance = state["instance"]
-            # The report has no scores of HELM's perturbed copies.
-            if instance.get("perturbation"):
-                continue
-            key = Key(instance.get("sub_split") or "", instance["id"], state.get("train_trial_index") or 0)
-            _add_answer(instances, key, number, state, scores.get(key))
-            rows.append((instance["id"], instance.get("sub_split"), _digest(state)))
-            keys.append(key)
+    for answer in read_answers(run.path, (score for result in results for score in result.answers)):
+        # The report has no scores of HELM's perturbed copies.
+        if not answer.is_perturbed:
+            with reading(run.path / STATES):
+                _add_answer(instances, number, answer)
+                keys.append(answer.key)
+                rows.append((answer.key[1], answer.key[0] or None, prompt_digest(answer.state)))
     # Names need all rows of a run, because the names of equal ids differ by a number.
     for key, name in zip(keys, instance_names(rows), strict=True):
-        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key.instance)}
+        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key[1])}
 
 
-def _add_answer(
-    instances: dict[Key, Instance], key: Key, number: int, state: State, score: InstanceScore | None
-) -> None:
-    references = [reference["output"]["text"] for reference in state["instance"]["references"]]
-    sample = find_sample(state["instance"])
-    evidence = evidence_of(references, sample)
-    if key not in instances:
-        question = (sample.question if sample else None) or ""
-        depth = score.depth if score else None
-        instances[key] = Instance(elide(question), [elide(each) for each in references], depth)
-    prompt, prompts = _prompt(state, evidence), instances[key].prompts
+def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> None:
+    score, evidence = answer.score, evidence_of(answer.references, answer.sample)
+    if answer.key not in instances:
+        references = [elide(each) for each in answer.references]
+        instances[answer.key] = Instance(elide(answer.question), references, score.depth if score else None)
+    request, prompts = answer.state["request"], instances[answer.key].prompts
+    prompt = [("", elide(request["prompt"], evidence))]
+    if messages := request.get("messages"):
+        prompt = [(each["role"], each["content"]) for each in elide_messages(messages, evidence)]
     # Prompts depend on the model's tokenizer and style. Equal prompts are stored once.
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
-    instances[key].answers[number] = {
+    thinking = (answer.completion.get("thinking") or {}).get("text") or ""
+    texts = {"text": answer.text, "thinking": thinking, "error": answer.error}
+    instances[answer.key].answers[number] = {
         "score": None if score is None or score.score is None else round(score.score, 4),
         "flags": [flag for flag in FLAGS if values.get(flag)],
         "metrics": {name: round(value, 4) for name, value in values.items()},
         "prompt": prompts.index(prompt),
-        **_result(state),
+        **{name: elide(str(text)) for name, text in texts.items() if text},
     }
-
-
-def _prompt(state: State, evidence: Sequence[str]) -> list[tuple[str, str]]:
-    request = state["request"]
-    if messages := request.get("messages"):
-        return [(each["role"], each["content"]) for each in elide_messages(messages, evidence)]
-    return [("", elide(request["prompt"], evidence))]
-
-
-def _result(state: State) -> dict[str, str]:
-    """Return the answer, the reasoning before it, and the error, if they exist."""
-    result = state.get("result") or {}
-    completion = (result.get("completions") or [{}])[0]
-    thinking = (completion.get("thinking") or {}).get("text") or ""
-    texts = {"text": completion.get("text") or "", "thinking": thinking, "error": result.get("error") or ""}
-    return {name: elide(str(text)) for name, text in texts.items() if text}
-
-
-def _digest(state: State) -> str:
-    sample = find_sample(state["instance"])
-    if sample and sample.full_prompt:
-        return str(sample.full_prompt["sha256"])
-    return digest(to_text(state["request"]["prompt"], state["request"].get("messages")))
 
 
 def _row(key: Key, instance: Instance, runs: int) -> dict[str, Any]:
     """Return the data of an instance for the list."""
     answers = [instance.answers.get(number) for number in range(runs)]
     return {
-        "id": key.instance,
-        "task": key.task,
-        "repeat": key.repeat,
+        "id": key[1],
+        "task": key[0],
+        "repeat": key[2],
         "depth": instance.depth,
         "question": instance.question[:PREVIEW],
-        "answers": [answer and _preview(answer) for answer in answers],
+        "answers": [
+            answer and [answer["score"], answer["flags"], (answer.get("text") or answer.get("error") or "")[:PREVIEW]]
+            for answer in answers
+        ],
     }
-
-
-def _preview(answer: Mapping[str, Any]) -> list[Any]:
-    text = answer.get("text") or answer.get("error") or ""
-    return [answer["score"], answer["flags"], text[:PREVIEW]]
-
-
-def _texts(instance: Instance) -> dict[str, Any]:
-    names = ("question", "references", "prompts", "answers")
-    return {name: getattr(instance, name) for name in names}

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, marked, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
-    kind_of,
+    count_cell,
     model_cell,
     number_cell,
     own_first,
+    plot_row,
     rank_cell,
     score_cell,
-    score_row,
     short_name,
     shown_models,
 )
@@ -139,7 +139,7 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
 
 
 def _score_text(result: Result) -> str:
-    return percent(result.interval.mean) + (f" {MARK}" if result.caveats else "")
+    return marked(percent(result.interval.mean), result.caveats)
 
 
 def _note(ranking: Iterable[Result], best: Result, outside: str) -> str:
@@ -153,10 +153,7 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
     if not models or len(models) + len(floors) < 2:
         return None
     by_model = {each.model: each for each in ranking}
-    rows = [
-        {"model": short_name(each.model), **score_row(each), "kind": kind_of(board, each.model)}
-        for each in (*(by_model[model] for model in models), *floors)
-    ]
+    rows = [plot_row(board, each) for each in (*(by_model[model] for model in models), *floors)]
     about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
@@ -292,7 +289,7 @@ def _task_row(board: Board, result: Result) -> list[Cell]:
         Cell(board.titles[result.task]),
         Cell(show_model(result.model), detail="closed book" if closed else ""),
         score_cell(result),
-        Cell(str(result.interval.n), result.interval.n),
+        count_cell(result.interval.n),
         Cell("; ".join(caveat.text for caveat in result.caveats), tag="lacking" if result.caveats else ""),
     ]
 
@@ -301,7 +298,7 @@ def first_models(board: Board) -> dict[str, bool]:
     """Return the models that readers can choose, and whether plots show them at first: own and the best others."""
     length = board.main_length
     ranked = [each.model for each in board.ranking(length, board.main_part(length))]
-    every = own_first(dict.fromkeys([*ranked, *board.competitors]))
+    every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
     return {show_model(model): model in own[:SHOWN] or model in best for model in every}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helm_longctx.documents.document import Cell, Column, Section, Table
-from helm_longctx.documents.numbers import MARK
+from helm_longctx.documents.numbers import MARK, count, decimals
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import caveat_kinds, number_cell
 from helm_longctx.results.comparability import describe
@@ -51,13 +51,12 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
     first, answers = results[0], [answer for each in results for answer in each.answers]
     scored = sum(each.score is not None for each in answers)
     caveats = [caveat for each in results for caveat in each.caveats]
-    entry = run.path.name.partition(",model=")[0]
     return [
         Cell(first.model),
-        Cell(entry + (" (closed book)" if first.context == "none" else ""), link=instances),
+        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
-        *(_number(name, _cost(results) if name == COST else _mean(results, name)) for name in names),
+        *(_number(name, _sum(results, name) if name == COST else _mean(results, name)) for name in names),
         Cell("open" if page else "", link=page),
         Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
     ]
@@ -71,14 +70,13 @@ def _mean(results: Sequence[Result], name: str) -> float | None:
 
 def _number(name: str, value: float | None) -> Cell:
     if value is not None and name.endswith("_tokens"):
-        return Cell(f"{value:,.0f}", value)
+        return Cell(count(round(value)), value)
     if value is not None and name in PLAIN_NUMBERS:
-        return Cell(f"{value:.2f}", value)
+        return Cell(decimals(value), value)
     return number_cell(value)
 
 
-def _cost(results: Sequence[Result]) -> float | None:
-    """Return the cost of all answers of a run."""
-    # Only known costs are added. Answers whose provider counts no tokens have no cost.
-    costs = [answer.values[COST] for each in results for answer in each.answers if COST in answer.values]
-    return sum(costs) if costs else None
+def _sum(results: Sequence[Result], name: str) -> float | None:
+    """Return the sum of a statistic over all answers of a run that have it."""
+    values = [answer.values[name] for each in results for answer in each.answers if name in answer.values]
+    return sum(values) if values else None

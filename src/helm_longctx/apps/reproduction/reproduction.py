@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.cut_bounds import BEST, CUT
 from helm_longctx.results.means import mean_over_tasks
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
@@ -22,10 +21,10 @@ from helm_longctx.results.statistics.intervals import (
 )
 from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.results.statistics.power import detectable_from
+from helm_longctx.results.task_statistics import BEST, CUT
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.tasks.arguments import OF_PROMPTS
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
@@ -159,7 +158,7 @@ def _measurement(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[S
 def _best_mean(
     protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]], otherwise: float
 ) -> float:
-    """Return a number if all cut answers were right (`results/cut_bounds.py`).
+    """Return a number if all cut answers were right (`results/score_rows.py`).
 
     Args:
         otherwise: what is returned for another metric than the score, of which there are no bounds.

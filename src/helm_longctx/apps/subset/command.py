@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from helm_longctx.apps.subset.subset import Price, Proposal, propose, tokens
-from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, complete_suite, fill_registries
+from helm_longctx.config.shared import JsonPath, LocalPath, OutputPath, check_folder, complete_suite, fill_registries
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import range_text
 from helm_longctx.documents.terminal import print_table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from helm_longctx.cli.confs import entry_file
+from helm_longctx.config.confs import entry_file
 from helm_longctx.errors import InputError
 from helm_longctx.results.means import category_results
 from helm_longctx.results.reading import Result

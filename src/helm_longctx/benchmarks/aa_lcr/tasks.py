@@ -2,24 +2,11 @@
 
 from dataclasses import replace
 
-from helm_longctx.benchmarks.aa_lcr.data import (
-    BUDGET,
-    DOCUMENTS_1_1,
-    QUESTIONS,
-    QUESTIONS_1_1,
-    REPEATS,
-    SOURCE,
-    load,
-    load_1_1,
-)
+from helm_longctx.benchmarks.aa_lcr import data
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, JUDGEMENT, JUDGEMENT_1_1, score, score_1_1
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import Baseline, Category, Task, Template, read_benchmark
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import Template
 
 _QUESTIONS = Task(
     name="questions",
@@ -28,19 +15,19 @@ _QUESTIONS = Task(
     template=Template(PROMPT, "", separator=""),
     sizes={},
     unit="questions",
-    load=load,
+    load=data.load,
     score=score,
     headline=("judge_score",),
     metrics=JUDGED,
-    max_tokens=BUDGET,
-    num_samples=QUESTIONS,
-    sources=lambda length: (SOURCE,),
+    max_tokens=data.BUDGET,
+    num_samples=data.QUESTIONS,
+    sources=lambda length: (data.SOURCE,),
     chat=True,
     official_judge=JUDGE,
     judgement=JUDGEMENT,
     cut="nothing",
     record_shapes=REPLIES,
-    repeats=REPEATS,
+    repeats=data.REPEATS,
     baseline=Baseline("span", "It is not known."),
 )
 
@@ -49,9 +36,9 @@ _QUESTIONS_1_1 = replace(
     name="questions_v1_1",
     title="Questions, version 1.1",
     template=Template(PROMPT_1_1, "", separator=""),
-    load=load_1_1,
+    load=data.load_1_1,
     score=score_1_1,
-    sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
+    sources=lambda length: (data.QUESTIONS_1_1, data.DOCUMENTS_1_1),
     official_judge=JUDGE_1_1,
     judgement=JUDGEMENT_1_1,
 )

@@ -6,16 +6,14 @@ Source: open-compass/Ada-LEval at 2154258, fetch_data.sh and ada_leval/dataset.p
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
+from helm_longctx.tasks import DataRoot, Example, FileRow, JsonArray, Settings, Task, Types, WebFile
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Shape, are_all, is_whole
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
@@ -33,11 +31,7 @@ def file_of(name: str, length: int) -> WebFile:
 
 
 def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load BestAnswer's first questions in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load BestAnswer's first questions in file order."""
     earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, QUESTION_COLUMNS):
         answers = row["all_answers"]
@@ -54,14 +48,13 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
 
 
 def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load TSort's first prompts in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load TSort's first prompts in file order."""
     earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, SECTION_COLUMNS):
-        order = _order(row)
+        order: Any = row["answer"]
+        with suppress(ValueError, RecursionError):
+            order = json.loads(order) if isinstance(order, str) else order
+        ORDER.check(f"{row}: column 'answer'", order)
         yield Example(
             id=_unique_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
             fields={"context": row["prompt"]},
@@ -75,16 +68,6 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
 def _rows(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[FileRow]:
     (path,) = task.paths(settings.level)
     return islice(JsonArray(root / path, columns), task.sample(settings))
-
-
-def _order(row: FileRow) -> list[int]:
-    order: Any = row["answer"]
-    try:
-        order = json.loads(order) if isinstance(order, str) else order
-    except (ValueError, RecursionError):
-        order = None
-    ORDER.check(f"{row}: column 'answer'", order)
-    return list(order)
 
 
 def _unique_name(name: str, earlier: Counter[str]) -> str:

@@ -1,22 +1,68 @@
 """Ada-LEval's tasks: BestAnswer, whose files are called stackselect, and TSort, whose files are called textsort.
 
-Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
+Source: open-compass/Ada-LEval at 2154258, run.py, ada_leval/api.py, and ada_leval/dataset.py (`evaluate` of
+`StackSelect` and `TextSort`).
 """
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, permutations
+from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
-from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import Shape, is_whole
-from helm_longctx.tasks.task import Loader, Scorer, Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import Baseline, Category, Message, Shape, Template, is_whole, read_benchmark
+from helm_longctx.tasks.task import Record, Scores, Task, Variant
+
+ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
+NO_ORDER = [0, 0, 0, 0]
+
+
+def find_designation(answer: str, count: int) -> str | None:
+    """Return the designation, `A1` to `A<count>`, that an answer contains; None if it contains none.
+
+    The highest one counts, or else the highest number without an A. It need not stand alone: `A1` occurs in `A12`.
+    """
+    for prefix in ("A", ""):
+        for number in range(count, 0, -1):
+            if f"{prefix}{number}" in answer:
+                return f"A{number}"
+    return None
+
+
+def find_order(answer: str) -> Any:
+    """Return the JSON value after the first `Answer:`, or else the only order whose digits occur in sequence.
+
+    A second `Answer:` ends the value. The result is four zeros if there is no value and not exactly one such order.
+    """
+    text = answer.split("Answer:")[1].strip() if "Answer:" in answer else answer
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
+        found = [order for order in ORDERS if all(digit in rest for rest in [iter(text)] for digit in order)]
+    return [int(digit) for digit in found[0]] if len(found) == 1 else NO_ORDER
+
+
+def score_designation(record: Record) -> Scores:
+    """Return accuracy: 1 if the answer names the accepted designation, else 0."""
+    if record.get("num_choice") is None:
+        return {}
+    found = find_designation(record["prediction"], record["num_choice"])
+    return {"accuracy": float(found in record["references"])}
+
+
+def score_order(record: Record) -> Scores:
+    """Return accuracy: 1 if no part stands at a wrong place, else 0. Officially, missing parts are not wrong."""
+    if record.get("order") is None:
+        return {}
+    found = find_order(record["prediction"])
+    # The official code ends in an error if the value is a number or null.
+    if not isinstance(found, Iterable):
+        return {"accuracy": 0.0}
+    return {"accuracy": float(all(part == place for part, place in zip(record["order"], found, strict=False)))}
+
 
 BUDGET = 1024
 """The output budget in tokens that the official code sets for APIs."""
@@ -38,38 +84,24 @@ _EDGE = 2000
 """Number of characters at each end of a section that the baseline compares with the neighbouring section."""
 
 
-def _samples(lengths: Sequence[int], long: int, ultra_long: int) -> dict[int, int]:
-    return {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
-
-
-def _task(
-    name: str,
-    title: str,
-    lengths: Sequence[int],
-    template: Template,
-    load: Loader,
-    score: Scorer,
-    baseline: Baseline,
-    **shapes: Shape,
-) -> Task:
+def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
+    samples, api_samples = (
+        {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
+        for long, ultra_long in ((1000, 200), (200, 50))
+    )
     return Task(
         name=name,
-        title=title,
-        template=template,
         sizes={length: length for length in lengths},
         unit="tokens",
-        load=load,
-        score=score,
         headline=("accuracy",),
         metrics=("accuracy",),
         max_tokens=BUDGET,
-        num_samples=_samples(lengths, 1000, 200),
+        num_samples=samples,
         sources=lambda length: (file_of(name, length),),
         chat=True,
-        variants={"paper": Variant(), "api": Variant(num_samples=_samples(lengths, 200, 50))},
+        variants={"paper": Variant(), "api": Variant(num_samples=api_samples)},
         cut="nothing",
-        record_shapes=shapes,
-        baseline=baseline,
+        **further,
     )
 
 
@@ -102,23 +134,23 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
 
 BEST_ANSWER = _task(
     "stackselect",
-    "BestAnswer",
     QUESTION_LENGTHS,
-    _QUESTION,
-    load_questions,
-    score_designation,
-    Baseline(choose_answer, "Answer: A1"),
-    num_choice=CHOICES,
+    title="BestAnswer",
+    template=_QUESTION,
+    load=load_questions,
+    score=score_designation,
+    record_shapes={"num_choice": CHOICES},
+    baseline=Baseline(choose_answer, "Answer: A1"),
 )
 TSORT = _task(
     "textsort",
-    "TSort",
     SECTION_LENGTHS,
-    Template("{context}", "", separator=""),
-    load_sections,
-    score_order,
-    Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
-    order=ORDER,
+    title="TSort",
+    template=Template("{context}", "", separator=""),
+    load=load_sections,
+    score=score_order,
+    record_shapes={"order": ORDER},
+    baseline=Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
 )
 CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
 

@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.tasks import TEXTS, DataRoot, Example, Settings, Shape, Task, is_text, is_whole
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_text, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
 FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")
@@ -115,7 +113,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
     record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
-    padding = _padding(task, settings, folder / DISTRACTORS)
+    padding, distractors = None, folder / DISTRACTORS
+    if distractors.is_file():
+        room = settings.level - task.output_tokens(settings) - MARGIN
+        padding = Padding(distractors, settings.count_tokens("any_jsonl"), room)
     for number, row in enumerate(islice(JsonLines(folder / QUESTIONS, {"answers": list}), task.sample(settings))):
         # The questions take turns at the depths, from the first to the last.
         wanted_depth = DEPTHS[number % len(DEPTHS)] / 100
@@ -135,14 +136,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             messages=messages,
             group=group,
         )
-
-
-def _padding(task: Task, settings: Settings, path: Path) -> Padding | None:
-    if not path.is_file():
-        return None
-    if settings.counter is None:
-        raise InputError("any_jsonl: count_with is missing; give the name or the folder of a tokenizer")
-    return Padding(path, settings.counter, settings.level - task.output_tokens(settings) - MARGIN)
 
 
 def _check(row: Row, task: Task) -> None:

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.tasks import Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.rouge import rouge_l
-from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import english_words, f1
+from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 BEST_GRADE = 10
 

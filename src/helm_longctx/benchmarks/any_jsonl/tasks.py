@@ -3,13 +3,8 @@
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGEMENT, score, score_judged
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category, Metric
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import STANDARD, TEXT, Baseline, Category, Metric, Task, read_benchmark
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task
 
 BUDGET = 512
 """The output budget in tokens; HELM's `num_output_tokens=` changes it."""

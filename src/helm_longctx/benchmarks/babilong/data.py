@@ -9,12 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from helm_longctx.benchmarks.babilong.prompts import EXAMPLES
-from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import bad_argument
+from helm_longctx.tasks import DataRoot, Example, HubDataset, HubFile, JsonArray, JsonLines, Settings, Task, Types
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import Example, Settings, Task
 
 LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
 SMALL_SET_ROWS = 100
@@ -60,7 +57,10 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[
     """
     (path,) = task.paths(settings.length)
     read = JsonArray if path.endswith(".json") else JsonLines
-    examples = _read_examples(task, settings, name)
+    shots = task.demonstrations(settings)
+    if shots not in (0, task.shots):
+        raise bad_argument(task.name, "shots", shots, ["0", str(task.shots)] if task.shots else ["0"])
+    examples = EXAMPLES[name] if shots else ""
     for number, row in enumerate(islice(read(root / path, COLUMNS), task.sample(settings))):
         # get_formatted_input strips the context and the whole prompt, whose last part is the question.
         fields = {"context": row["input"].strip(), "question": row["question"].rstrip(), "examples": examples}
@@ -71,15 +71,3 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[
             source="official",
             record={"question": row["question"]},
         )
-
-
-def count_examples(name: str) -> int:
-    """Return the number of examples in a task's prompt."""
-    return EXAMPLES[name].count("<example>")
-
-
-def _read_examples(task: Task, settings: Settings, name: str) -> str:
-    shots, official = task.demonstrations(settings), task.shots
-    if shots not in (0, official):
-        raise bad_argument(task.name, "shots", shots, ["0", str(official)] if official else ["0"])
-    return EXAMPLES[name] if shots else ""

@@ -40,12 +40,21 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _FILE.fullmatch(path.name)
     if match is None:
         raise InputError(f"{path}: not a name of BABILong's tables, such as qa1_4k_instruction_yes_examples_yes_….csv")
+    rows = enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE))
     outputs = [
-        Output(f"{match['task']}-{number}", _answer(row["output"]), [row["target"]], {"question": row["question"]})
-        for number, row in enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE))
+        Output(
+            f"{match['task']}-{number}",
+            "" if row["output"] in _NO_VALUE else row["output"],
+            [row["target"]],
+            {"question": row["question"]},
+        )
+        for number, row in rows
     ]
     places = [f"{path}: row {number}" for number in range(1, len(outputs) + 1)]
-    yield OutputRun(entry or _entry(path, match), _model(path), outputs, places)
+    # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
+    folder = path.resolve().parent
+    model = folder.name if folder.parent.name == "babilong_evals" else f"{folder.parent.name}/{folder.name}"
+    yield OutputRun(entry or _entry(path, match), model, outputs, places)
 
 
 def _entry(path: Path, match: re.Match[str]) -> str:
@@ -56,16 +65,6 @@ def _entry(path: Path, match: re.Match[str]) -> str:
     if name == "babilong" and not _MAIN.fullmatch(match["task"]):
         name = "babilong_more"
     return f"{name}:task={match['task']},length={match['length']}{arguments}"
-
-
-def _answer(output: str) -> str:
-    return "" if output in _NO_VALUE else output
-
-
-def _model(path: Path) -> str:
-    """Return the model's name. The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL."""
-    folder = path.resolve().parent
-    return folder.name if folder.parent.name == "babilong_evals" else f"{folder.parent.name}/{folder.name}"
 
 
 READER = OutputReader("BABILong's tables of outputs (qa1_4k_instruction_yes_….csv)", _FILE, _read)

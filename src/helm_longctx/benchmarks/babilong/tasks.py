@@ -1,21 +1,86 @@
-"""BABILong's twenty tasks with the official prompt, and with less of it.
+"""BABILong's twenty tasks with the official prompt and with less of it, and its metric.
 
-Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget).
+Source: booydar/babilong at 7a6efee, scripts/run_model_on_babilong.py (parts of the prompt, output budget) and
+babilong/metrics.py (`TASK_LABELS`, `preprocess_output`, `compare_answers`).
 """
 
+import re
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
-from helm_longctx.benchmarks.babilong.baselines import find_label
-from helm_longctx.benchmarks.babilong.data import count_examples, count_samples, find_source, load
-from helm_longctx.benchmarks.babilong.scoring import LABELS, score_label
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.benchmarks.babilong.data import count_samples, find_source, load
+from helm_longctx.tasks import TEXT, Baseline, Category, Message, Record, Scores, Task, Template, read_benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import Template
+
+_PLACES = frozenset({"bathroom", "bedroom", "garden", "hallway", "kitchen", "office"})
+_YES_NO = frozenset({"no", "yes"})
+_ROUTES = frozenset(f"{first},{second}" for first in "nesw" for second in "nesw") - {"n,s", "s,n", "e,w", "w,e"}
+
+LABELS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("qa1", "qa2", "qa3", "qa4", "qa11", "qa12", "qa13"), _PLACES),
+    "qa5": frozenset({"bill", "fred", "jeff", "mary", "apple", "football", "milk"}),
+    **dict.fromkeys(("qa6", "qa9", "qa17", "qa18"), _YES_NO),
+    "qa7": frozenset({"none", "one", "three", "two"}),
+    "qa8": frozenset({"apple", "football", "milk", "nothing"}),
+    "qa10": frozenset({"maybe", "no", "yes"}),
+    "qa14": frozenset({"bedroom", "cinema", "kitchen", "office", "park", "school"}),
+    "qa15": frozenset({"cat", "mouse", "sheep", "wolf"}),
+    "qa16": frozenset({"gray", "green", "white", "yellow"}),
+    "qa19": _ROUTES,
+    "qa20": frozenset({"bedroom", "bored", "garden", "hungry", "kitchen", "thirsty", "tired"}),
+}
+"""The possible answers of each task, in lower case."""
+
+_ENDS = (".", "<context>", "<example>")
+"""The scored part of an output ends before these texts."""
+
+_LONGEST_ROUTE = len("n,e")
+
+
+def score_label(record: Record, labels: Collection[str]) -> Scores:
+    """Return whether the output has exactly the labels of the target.
+
+    Labels in the question are ignored, because they are never the answer. A target with a comma, as in qa8, has several
+    labels, except the routes of qa19, which are labels themselves. Without the question there is no score.
+    """
+    if "question" not in record:
+        return {}
+    target = next(iter(record["references"]), "").lower()
+    asked = {label for label in labels if label in record["question"].lower()}
+    output = record["prediction"].lower()
+    for end in _ENDS:
+        output = output.partition(end)[0]
+    named = {label for label in labels if label in output} - asked
+    parts = target.split(",") if "," in target and len(target) > _LONGEST_ROUTE else [target]
+    return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
+
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[^.!?\n]+")
+
+
+def find_label(template: Template, labels: Sequence[str], messages: Sequence[Message]) -> str | None:
+    """Return a label of the last sentence that has one, and the most words of the question.
+
+    Args:
+        template: the task's template.
+        labels: the task's labels in lower case. Those in the question are never the answer.
+
+    Returns:
+        A label. None if the template did not make the prompt.
+    """
+    fields = template.parse(messages[-1]["content"])
+    if fields is None:
+        return None
+    words = set(_WORD.findall(fields["question"].lower()))
+    possible = [label for label in labels if label not in words] or list(labels)
+    # Of several best sentences, `max` returns the first, so the last sentence comes first.
+    sentences = reversed(_SENTENCE.findall(fields["context"].lower()))
+    found = [each for each in sentences if any(label in each for label in possible)]
+    best = max(found, key=lambda sentence: len(words.intersection(_WORD.findall(sentence))), default="")
+    return next((label for label in possible if label in best), possible[0])
+
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))
 """The tasks whose mean is published."""
@@ -50,14 +115,10 @@ _TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _PARTS = {"instruction": "Instruction Alone", "bare": "Bare Question"}
 
 
-def _sizes(name: str) -> dict[int, int]:
-    number = int(name.removeprefix("qa"))
-    longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
-    return {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
-
-
 def _task(name: str, part: str, user: str, shots: int) -> Task:
-    template, sizes = Template(user, "", separator=""), _sizes(name)
+    template, number = Template(user, "", separator=""), int(name.removeprefix("qa"))
+    longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
+    sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
     title = ", ".join(filter(None, (f"{name.upper()} {TITLES[name]}", _PARTS.get(part))))
     return Task(
         name=f"{name}_{part}" if part else name,
@@ -81,28 +142,34 @@ def _task(name: str, part: str, user: str, shots: int) -> Task:
     )
 
 
-def _full(name: str) -> Task:
-    user = f"{prompts.INSTRUCTIONS[name]}\n\n{{examples}}\n\n{prompts.POST_PROMPTS[name]}\n\n{prompts.USER}"
-    return _task(name, "", user, count_examples(name))
-
-
-def _instructed(name: str) -> Task:
-    # The parts that are left out are empty, but the official template keeps the line breaks around them.
-    return _task(name, "instruction", f"{prompts.INSTRUCTIONS[name]}\n\n\n\n\n\n{prompts.USER}", 0)
-
-
-def _bare(name: str) -> Task:
-    return _task(name, "bare", prompts.USER, 0)
+def _tasks(names: Sequence[str], part: str = "") -> tuple[Task, ...]:
+    """Return tasks with the official prompt, or with a part of it."""
+    users = {
+        "": "{instruction}\n\n{{examples}}\n\n{post_prompt}\n\n",
+        # The parts that are left out are empty, but the official template keeps the line breaks around them.
+        "instruction": "{instruction}\n\n\n\n\n\n",
+        "bare": "",
+    }
+    return tuple(
+        _task(
+            name,
+            part,
+            users[part].format(instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name])
+            + prompts.USER,
+            0 if part else prompts.EXAMPLES[name].count("<example>"),
+        )
+        for name in names
+    )
 
 
 _FURTHER = tuple(name for name in TITLES if name not in MAIN)
 
 _CATEGORIES = (
-    Category("", "", tuple(map(_full, MAIN))),
-    Category("more", "Further Tasks", tuple(map(_full, _FURTHER)), averaged=False),
+    Category("", "", _tasks(MAIN)),
+    Category("more", "Further Tasks", _tasks(_FURTHER), averaged=False),
     *(
-        Category(part, _PARTS[part], tuple(map(make, MAIN)), variants=tuple(map(make, _FURTHER)), averaged=False)
-        for part, make in (("instruction", _instructed), ("bare", _bare))
+        Category(part, title, _tasks(MAIN, part), variants=_tasks(_FURTHER, part), averaged=False)
+        for part, title in _PARTS.items()
     ),
 )
 

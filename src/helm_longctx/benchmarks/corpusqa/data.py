@@ -8,15 +8,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, InputError, JsonLines, Message, Types
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"
@@ -55,17 +50,11 @@ class Questions:
         return self._rows.rows(self._places.get(domain, []))
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path, domains: tuple[str, ...], modified: int) -> Questions:
-    return Questions(path, domains)
+_read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, domains))
 
 
 def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]) -> Iterator[Example]:
-    """Load the questions of a task's domain in file order, or the first `num_samples`.
-
-    Raises:
-        InputError: the file is absent or malformed.
-    """
+    """Load the questions of a task's domain in file order, or the first `num_samples`."""
     path = root / source_of(settings.level).path
     # All domains are in one file of up to gigabytes, so it is searched once for all of them.
     questions = _read(path, domains, path.stat().st_mtime_ns if path.is_file() else 0)
@@ -91,16 +80,14 @@ def digest_documents(messages: list[Message]) -> str:
 
 def _messages(row: FileRow) -> list[Message]:
     messages = row["prompt"]
-    if not messages or not all(map(_is_message, messages)) or messages[-1]["role"] != "user":
+    is_valid = all(
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
+        for message in messages
+    )
+    if not messages or not is_valid or messages[-1]["role"] != "user":
         raise InputError(
             f"{row}: column 'prompt' must be a list of messages with role and content, a user's at the end"
         )
     return [{"role": message["role"], "content": message["content"]} for message in messages]
-
-
-def _is_message(message: Any) -> bool:
-    return (
-        isinstance(message, dict)
-        and message.get("role") in ("system", "user", "assistant")
-        and isinstance(message.get("content"), str)
-    )

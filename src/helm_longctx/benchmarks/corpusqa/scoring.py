@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any
 
 from helm_longctx.benchmarks.corpusqa import prompts
+from helm_longctx.tasks import Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/deepseek-v3"
 """The official judge: `deepseek-v3` of DashScope, which HELM does not have. This is HELM's deployment of the model."""

@@ -10,14 +10,9 @@ from functools import partial
 
 from helm_longctx.benchmarks.corpusqa.data import QUESTION, load, source_of
 from helm_longctx.benchmarks.corpusqa.scoring import JUDGE, JUDGEMENT, score
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import NO_TEMPLATE, Baseline, Category, Message, Task, read_benchmark
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import NO_TEMPLATE
 
 SIZES = {
     parse_length(label): tokens

@@ -5,9 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.fresh_text.material import Material, Owned, count_lines, draw_lines, insert
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Example, Loader, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, Message, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -34,12 +32,8 @@ Start = Callable[[Material], Material]
 """(facts) → the material of the other lines, which draws nothing of the facts."""
 
 
-def loader(kind: str) -> Loader:
-    """Return the loader of a kind."""
-    return partial(_load, kind=kind)
-
-
-def _load(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
+def load(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
+    """Draw the examples of a kind."""
     for number in range(task.sample(settings)):
         question, text = divmod(number, settings.texts)
         name = f"{kind}-{settings.seed}-{question}"

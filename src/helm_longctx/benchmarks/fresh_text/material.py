@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS, CATEGORIES
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks.task import Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -18,6 +19,9 @@ that make more tokens than the estimate."""
 
 INSTRUCTIONS = 100
 """About how many tokens the rest of a prompt has at most: what the text is, how to answer, and what is hidden in it."""
+
+_FILE = Path(__file__).with_name("associations.yaml")
+"""What texts say and what questions ask, without a content word that both share."""
 
 _PROBE = 64
 """Number of lines from which the tokens of a line are estimated."""
@@ -78,8 +82,8 @@ class Material:
         nor one for rare words finds these.
         """
         while True:
-            said, asked = self.random.choice(ASSOCIATIONS)
-            category, things = self.random.choice(CATEGORIES)
+            said, asked = self.random.choice(associations())
+            category, things = self.random.choice(categories())
             owned = Owned(said, self.random.choice(things), asked, category)
             if owned.question not in self._used:
                 return owned
@@ -94,7 +98,7 @@ class Material:
 
     def thing_of(self, category: str) -> str:
         """Draw a thing of a category; it can repeat."""
-        return self.random.choice(dict(CATEGORIES)[category])
+        return self.random.choice(dict(categories())[category])
 
     def number(self) -> str:
         """Draw a new number of seven digits."""
@@ -148,6 +152,18 @@ def insert(lines: list[str], hidden: Sequence[str], depths: Sequence[float]) -> 
     for place, text in sorted(zip(places, hidden, strict=True), reverse=True):
         result.insert(place, text)
     return result
+
+
+@cache
+def associations() -> list[tuple[str, str]]:
+    """Return what texts say about people, each with what questions ask."""
+    return [*read_yaml(_FILE)["associations"].items()]
+
+
+@cache
+def categories() -> list[tuple[str, list[str]]]:
+    """Return what questions ask for, each with the things in texts that are meant."""
+    return [*read_yaml(_FILE)["categories"].items()]
 
 
 @cache

@@ -18,12 +18,7 @@ from helm_longctx.benchmarks.graphwalks.graphs import (
     read_operation,
     search,
 )
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import STANDARD, DataRoot, Example, HubDataset, InputError, JsonLines, Settings, Task, Types
 
 SOURCE = HubDataset("openai/graphwalks", {"train": 1150}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
@@ -59,12 +54,15 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
     Args:
         kind: "bfs" or "parents", the row's `problem_type`.
         corrected: whether a search asks for the nodes at exactly its depth, and no node is its own parent.
-
-    Raises:
-        InputError: the file is malformed.
     """
+    above, most = CHARACTERS[settings.level]
+
+    def fits(prompt: str) -> bool:
+        operation = read_operation(prompt) if settings.depth else None
+        return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
+
     rows = enumerate(JsonLines(root / PATH, COLUMNS))
-    asked = ((number, row) for number, row in rows if row["problem_type"] == kind and _fits(row["prompt"], settings))
+    asked = ((number, row) for number, row in rows if row["problem_type"] == kind and fits(row["prompt"]))
     for number, row in islice(asked, task.sample(settings)):
         prompt, nodes = row["prompt"], row["answer_nodes"]
         if corrected and (operation := read_operation(prompt)):
@@ -88,13 +86,6 @@ def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
     # At depth 1, all readings of the wording have the same nodes. The examples before the operation do not count.
     is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(prompt, prompt.rfind(OPERATION_START))
     return ("ambiguous_depth",) if is_ambiguous else ()
-
-
-def _fits(prompt: str, settings: Settings) -> bool:
-    """Return whether a prompt has the length and the depth that are asked for."""
-    above, most = CHARACTERS[settings.level]
-    operation = read_operation(prompt) if settings.depth else None
-    return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
 
 
 def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: int | None = None) -> Iterator[Example]:

@@ -1,19 +1,48 @@
-"""GraphWalks' tasks: searches and parents, in generated graphs and in OpenAI's.
+"""GraphWalks' tasks, searches and parents in generated graphs and in OpenAI's, and the overlap of two sets of nodes.
 
 Source of the names and of what a row has: the card of the hub data set openai/graphwalks. The output budget of its
-rows is lm-evaluation-harness's, since the card names none.
+rows is lm-evaluation-harness's, since the card names none. `f1` is computed as NVIDIA-NeMo/Gym at 07d6b0d does
+(resources_servers/graphwalks/app.py), `f1_card` and `f1_card_2026` as the code on the card, before 2026-02-27 and at
+be6cc6e.
 """
 
+import re
 from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
 from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
-from helm_longctx.benchmarks.graphwalks.scoring import score
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Loader, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.tasks import NO_TEMPLATE, Baseline, Category, read_benchmark
+from helm_longctx.tasks.task import Loader, Record, Scores, Task
+from helm_longctx.tasks.words import f1
+
+_LIST = re.compile(r"Final Answer:\s*\[(.*)\]")
+_CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
+_CARD_2026_LIST = re.compile(r"\[.*\]")
+
+
+def score(record: Record) -> Scores:
+    """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
+    expected = {*record["references"]}
+    answer = _LIST.search(record["prediction"].strip().split("\n")[-1])
+    found = _nodes(answer[1]) if answer else set()
+    are_empty = answer is not None and not found | expected
+    # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
+    # list as a part of the first node, and gives 1 if no node is shared.
+    line = record["prediction"].split("\n")[-1]
+    card, card_2026 = _CARD_LIST.search(line), _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
+    card_found, card_2026_found = (_nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026))
+    card_f1 = f1(card_found, expected) if card_found & expected else 1.0
+    card_2026_f1 = f1(card_2026_found, expected) if card_2026_found | expected else 1.0
+    return {
+        "f1": 1.0 if are_empty else f1(found, expected),
+        "f1_card": card_f1 if card else 0.0,
+        "f1_card_2026": card_2026_f1 if card_2026 else 0.0,
+    }
+
+
+def _nodes(text: str) -> set[str]:
+    return {item.strip() for item in text.split(",") if item.strip()}
+
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000
 HUB_ROWS = 400

@@ -9,12 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from helm_longctx.data.jsonl import FileRow, JsonLines
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_number
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, FileRow, InputError, JsonLines, PinnedFile, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Shape, are_all, is_number
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
@@ -26,36 +22,20 @@ USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
 _pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", place="hellobench")
-_constrained = "data/length_constrained_data/heuristic_text_generation_{}.jsonl".format
+_SHA256 = {
+    "open_ended_qa": "57e76a480395a65d000b6081c24b76b8d6940758e953e3ae5c20d4bec8b9c102",
+    "summarization": "53d0c93465291593c16fdcf7741b5af533918e3089b994ae6a11e69a9530f5e2",
+    "chat": "04f7a75417ab50f245c226143fa4f7ad48849459ae65ab5b3d0fceda9d36eff6",
+    "text_completion": "01852f09ebdeb4f8fc352ea23fffb504923cd3ec64824e23d39b4caa8afc2c84",
+    "heuristic_text_generation": "2b4a61adb627d2b54fb0ac77c5de427e0a7aa523c6f37b812087382a378b165c",
+    "heuristic_text_generation_2k": "0dfcf78d32e6d3762720883b53a4c8078036a7634853d2c21e50d25b73c5d6ed",
+    "heuristic_text_generation_4k": "60432969da1695ecbb72879ffe7a686e1ec7b93039311c09e2a2d5aa4e0f1d24",
+    "heuristic_text_generation_8k": "b5c94227ef6858e3a9acee2bbdc99bfe0266850263d4e39cb4ec41980f83b4d8",
+    "heuristic_text_generation_16k": "9d4bfc908927d52004d6d789796a8361670dae013d5a1adf6c399376cad4d0a5",
+}
 FILES = {
-    "open_ended_qa": _pinned_file(
-        "data/main_data/open_ended_qa.jsonl", "57e76a480395a65d000b6081c24b76b8d6940758e953e3ae5c20d4bec8b9c102"
-    ),
-    "summarization": _pinned_file(
-        "data/main_data/summarization.jsonl", "53d0c93465291593c16fdcf7741b5af533918e3089b994ae6a11e69a9530f5e2"
-    ),
-    "chat": _pinned_file(
-        "data/main_data/chat.jsonl", "04f7a75417ab50f245c226143fa4f7ad48849459ae65ab5b3d0fceda9d36eff6"
-    ),
-    "text_completion": _pinned_file(
-        "data/main_data/text_completion.jsonl", "01852f09ebdeb4f8fc352ea23fffb504923cd3ec64824e23d39b4caa8afc2c84"
-    ),
-    "heuristic_text_generation": _pinned_file(
-        "data/main_data/heuristic_text_generation.jsonl",
-        "2b4a61adb627d2b54fb0ac77c5de427e0a7aa523c6f37b812087382a378b165c",
-    ),
-    "heuristic_text_generation_2k": _pinned_file(
-        _constrained("2k"), "0dfcf78d32e6d3762720883b53a4c8078036a7634853d2c21e50d25b73c5d6ed"
-    ),
-    "heuristic_text_generation_4k": _pinned_file(
-        _constrained("4k"), "60432969da1695ecbb72879ffe7a686e1ec7b93039311c09e2a2d5aa4e0f1d24"
-    ),
-    "heuristic_text_generation_8k": _pinned_file(
-        _constrained("8k"), "b5c94227ef6858e3a9acee2bbdc99bfe0266850263d4e39cb4ec41980f83b4d8"
-    ),
-    "heuristic_text_generation_16k": _pinned_file(
-        _constrained("16k"), "9d4bfc908927d52004d6d789796a8361670dae013d5a1adf6c399376cad4d0a5"
-    ),
+    name: _pinned_file(f"data/{'length_constrained' if name[-1] == 'k' else 'main'}_data/{name}.jsonl", sha256)
+    for name, sha256 in _SHA256.items()
 }
 """The file of each task."""
 WEIGHTS = _pinned_file("weighted_scores.txt", "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5")
@@ -65,11 +45,7 @@ WEIGHTS_SHAPE = Shape("a list of positive numbers", are_all(lambda value: is_num
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the instructions in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the instructions in file order, or only the first `num_samples` if that is given."""
     for row, record in islice(read_rows(task.name, root), task.sample(settings)):
         words = LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
         yield Example(

@@ -14,11 +14,9 @@ from helm_longctx.benchmarks.hellobench.data import FILES, WEIGHTS, read_rows
 from helm_longctx.benchmarks.hellobench.scoring import JUDGE, score_reply
 from helm_longctx.benchmarks.hellobench.tasks import SIZES
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import FileRow, JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, FileRow, InputError, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jury
 
 _FILE = re.compile(rf"(?P<task>{'|'.join(FILES)})_results\.jsonl")
 _JUDGED = "checklist_wise_evaluation"
@@ -60,25 +58,17 @@ def _output(row: FileRow, records: Records, is_judged: bool) -> Output:
 def _jury(row: FileRow, weights: Sequence[float]) -> dict[str, Any]:
     """Return the scores in the form of our judge's annotations, with the scores' list in place of the judge's reply."""
     reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
-    verdict = score_reply(weights, reply) or None
-    return {
-        "replies": {JUDGE: reply},
-        "verdicts": {JUDGE: {ANSWER: verdict}},
-        "judges": {JUDGE: JUDGE},
-        "failed": float(verdict is None),
-    }
+    return make_jury(JUDGE, reply, {ANSWER: score_reply(weights, reply) or None})
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged answers instead of the same model's plain ones."""
-    judged = {path for path in paths if _is_judged(path)}
+    judged = set()
+    for path in paths:
+        with path.open("rb") as file:
+            judged |= {path} if f'"{_JUDGED}"'.encode() in file.readline() else set()
     places = {(path.parent.name, path.name) for path in judged}
     return [path for path in paths if path in judged or (path.parent.name, path.name) not in places]
-
-
-def _is_judged(path: Path) -> bool:
-    with path.open("rb") as file:
-        return f'"{_JUDGED}"'.encode() in file.readline()
 
 
 READER = OutputReader("HelloBench's answers and judged answers (TASK_results.jsonl)", _FILE, _read, _choose)

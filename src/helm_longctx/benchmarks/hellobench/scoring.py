@@ -13,11 +13,9 @@ from typing import Any
 from helm_longctx.benchmarks.hellobench import prompts
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError, Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.sentences import split_words
-from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge is `gpt-4o` without a version; this is the first one."""

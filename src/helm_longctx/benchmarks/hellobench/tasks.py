@@ -9,15 +9,10 @@ from collections.abc import Sequence
 from helm_longctx.benchmarks.hellobench import scoring
 from helm_longctx.benchmarks.hellobench.data import FILES, LENGTHS, WEIGHTS, WEIGHTS_SHAPE, load
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks import TEXTS, Baseline, Message, Task, Template, Variant, read_benchmark
 from helm_longctx.tasks.benchmark import Category, Sweep
-from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
 
 BUDGET = 16384
 BUDGETS = {"heuristic_text_generation_16k": 24000}

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helm_longctx.data.jsonl import Row
-from helm_longctx.tasks.prompt import FollowUp
-from helm_longctx.tasks.task import Example, Reasoning
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import Example, FollowUp, Reasoning, Template
 
 ANSWER_TOKENS = 20
 """The output budget of HELMET's answers in RAG, and so of the second request."""

@@ -15,10 +15,8 @@ from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.answer_judge import AnswerAnnotator, explain, is_answered, log_once
@@ -31,8 +29,8 @@ from helm_longctx.judging.entailment import (
     is_deployment,
 )
 from helm_longctx.judging.judge import JudgeRequest
+from helm_longctx.tasks import DataRoot, InputError, Record
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import Record
 
 _log = logging.getLogger(__name__)
 

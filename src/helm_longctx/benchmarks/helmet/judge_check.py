@@ -3,7 +3,7 @@
 We wrote the stories, questions, answers and verdicts in judge_check.jsonl.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -12,11 +12,9 @@ from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.check_items import Check, Item
+from helm_longctx.tasks import DataRoot, JsonLines, Record
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.task import Record
 
 ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
 
@@ -32,19 +30,17 @@ def checks(root: DataRoot) -> list[Check]:
     items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
     rubrics = {task: HELMET.task(task).judge_sources["rubric"] for task in dict.fromkeys(item.task for item in items)}
     ensure(rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k")
-    return [_check(item, root / rubrics[item.task].paths[0]) for item in items]
+    return [
+        Check(
+            item,
+            RUBRICS[item.task].questions(root / rubrics[item.task].paths[0], item.record),
+            partial(_SCORERS[item.task], item.record),
+        )
+        for item in items
+    ]
 
 
-def _check(item: Item, rubric: Path) -> Check:
-    return Check(item, RUBRICS[item.task].questions(rubric, item.record), partial(_SCORERS[item.task], item.record))
-
-
-def _answer(record: Record, replies: Mapping[str, str]) -> float | None:
-    return score_answer(replies[ANSWER]).get("judge_score")
-
-
-def _summary(record: Record, replies: Mapping[str, str]) -> float | None:
-    return score_summary(replies, record["keypoints"]).get("judge_f1")
-
-
-_SCORERS = {"narrativeqa": _answer, "infbench_sum": _summary}
+_SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {
+    "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get("judge_score"),
+    "infbench_sum": lambda record, replies: score_summary(replies, record["keypoints"]).get("judge_f1"),
+}

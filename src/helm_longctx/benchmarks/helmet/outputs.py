@@ -14,12 +14,9 @@ from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import TEXT, TEXTS, InputError, Published, Task, is_number
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore, make_jury
 
 Row = Mapping[str, Any]
 
@@ -59,7 +56,7 @@ class _Name(NamedTuple):
     seed: int
 
 
-def _read(path: Path, entry: str) -> Iterator[Found]:
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the run in a file of outputs, or the score in a file of averages."""
     name = parse_name(path)
     content = read_object(path)
@@ -119,28 +116,25 @@ def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: b
     if not isinstance(row, dict):
         raise InputError(f"{place}: not a JSON object but {type(row).__name__}")
     TEXT.check(f"{place}: output", row.get("output"))
+    # Those of QAMPARI are lists of names, which the record has.
+    answer = row.get("answer")
+    references = [answer] if isinstance(answer, str) else [] if answer is None else answer
+    TEXTS.check(f"{place}: answer", references)
     prompt, tokens, depth = (row.get(column) for column in ("input_text", "input_len", "depth"))
+    own_group = f"question {row.get('id', row.get('question'))}" if task.depths > 1 else ""
     # The official code leaves out requests without an answer, so rows of a short file cannot be identified by place.
     is_whole = name.size is None or len(rows) >= name.size
     return Output(
         id=f"{task.name}-{number}" if is_whole else f"{task.name}-row-{number + 1}",
         prediction=row["output"],
-        references=_references(row, place),
+        references=references,
         record=_record(task, row, rows[0], place),
         prompt=prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False) if prompt else "",
         input_tokens=tokens if isinstance(tokens, int) else None,
-        group=_group(task, row),
+        group=f"query {row.get('qid')}" if "qrels" in task.record_shapes else own_group,
         depth=depth if isinstance(depth, int | float) and 0 <= depth <= 1 else None,
         notes={"jury": _jury(task, row)} if judged and task.name in RUBRICS else {},
     )
-
-
-def _references(row: Row, place: str) -> list[str]:
-    """Return the accepted answers. Those of QAMPARI are lists of names, which the record has."""
-    answer = row.get("answer")
-    references = [answer] if isinstance(answer, str) else [] if answer is None else answer
-    TEXTS.check(f"{place}: answer", references)
-    return references
 
 
 def _record(task: Task, row: Row, first: Any, place: str) -> dict[str, Any]:
@@ -162,13 +156,6 @@ def _qrels(row: Any, place: str) -> dict[str, int]:
         raise InputError(f"{place}: qrel must be a list of pairs of a passage's id and its grade") from error
 
 
-def _group(task: Task, row: Row) -> str:
-    if "qrels" in task.record_shapes:
-        return f"query {row.get('qid')}"
-    own = row.get("id", row.get("question"))
-    return f"question {own}" if task.depths > 1 else ""
-
-
 def _jury(task: Task, row: Row) -> dict[str, Any]:
     """Return what the judge said, in the form of our judge's annotations. For answers, the file has only the scores."""
     rubric, column = RUBRICS[task.name], row.get("gpt-4-scores")
@@ -178,12 +165,7 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     else:
         replies = {part: scores.get(_REPLIES[part]) if has_replies else None for part in rubric.prompts}
     verdicts = {part: rubric.read(part, reply) if isinstance(reply, str) else None for part, reply in replies.items()}
-    return {
-        "replies": {JUDGE: replies.get(ANSWER, replies)},
-        "verdicts": {JUDGE: verdicts},
-        "judges": {JUDGE: JUDGE.rpartition("/")[2]},
-        "failed": float(None in verdicts.values()),
-    }
+    return make_jury(JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2])
 
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:

@@ -1,15 +1,15 @@
 """What HELMET's authors published: the repository at the commit that we follow, the data release and the results."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
+from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks import Category, DataRoot, HubFile, PinnedFile, Published, Release, ReleaseFile
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
@@ -42,17 +42,39 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         for column, percent in zip(list(row)[2:], cells, strict=True):
             task, _, metric = column.partition(":")
             values[task][metric] = float(percent) / 100
-        results += [_published_tasks(model, parse_length(length), category, values) for category in categories]
+        for category in categories:
+            own = {task.name: values[task.name] for task in category.tasks}
+            metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
+            scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
+            results.append(Published(model, category.name, parse_length(length), scores, metrics=metrics))
     for row in read_table(__package__, "published_categories.csv"):
         model, size = row.pop("model"), parse_length(row.pop("length"))
         results += [Published(model, name, size, {"": float(percent) / 100}) for name, percent in row.items()]
     return tuple(results)
 
 
-def _published_tasks(
-    model: str, length: int, category: Category, values: Mapping[str, Mapping[str, float]]
-) -> Published:
-    own = {task.name: values[task.name] for task in category.tasks}
-    metrics = {task: of_task for task, of_task in own.items() if len(of_task) > 1}
-    scores = {task: fmean(of_task.values()) for task, of_task in own.items()}
-    return Published(model, category.name, length, scores, metrics=metrics)
+LLAMA_2 = HubFile(
+    repo="meta-llama/Llama-2-7b-hf",
+    name="tokenizer.json",
+    path="tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json",
+    kind="model",
+    setting="HELM_LONGCTX_LLAMA2_REPO",
+)
+"""The tokenizer that HELMET measures and cuts texts with, so that every model gets the same text at a length.
+
+The repository is gated. Users without access can name another repository with the same file in the setting.
+"""
+
+
+def find_llama2_counter(root: DataRoot) -> TokenCounter:
+    """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
+    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path) if root.has(LLAMA_2.path) else ESTIMATE
+
+
+def make_cutter(root: DataRoot, limit: int) -> TextCutter:
+    """Return a cutter of texts to `limit` Llama 2 tokens.
+
+    Raises:
+        InputError: the tokenizer is not under the data root, or is not a tokenizer file.
+    """
+    return TextCutter(root / LLAMA_2.path, limit, OMITTED)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
-from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import JudgeRequest, Verdict
+from helm_longctx.tasks import InputError, Record
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.task import Record
 from helm_longctx.tasks.template import fill
 
 

@@ -11,14 +11,9 @@ from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.infinite_bench.prompts import CALCULATION, CALCULATOR
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import are_all, is_number, is_text
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, InputError, JsonLines, Message, Types
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task, are_all, is_number, is_text
 
 REPO = "xinrongzhang2022/InfiniteBench"
 
@@ -44,11 +39,7 @@ def find_source(name: str) -> HubFile:
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a task's examples in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Yield a task's examples in file order."""
     (path,) = task.paths(settings.length)
     name = task.argument
     for number, row in enumerate(islice(JsonLines(root / path, COLUMNS), task.sample(settings))):

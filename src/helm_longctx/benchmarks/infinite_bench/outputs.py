@@ -10,8 +10,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.infinite_bench.data import read_answers
 from helm_longctx.benchmarks.infinite_bench.tasks import ROWS
-from helm_longctx.data.jsonl import FileRow, JsonLines
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError, JsonLines
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 
 _FILE = re.compile(rf"preds_(?P<task>{'|'.join(ROWS)})\.jsonl")
@@ -29,16 +28,15 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     if model == "kimi" and not entry:
         raise InputError(f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude")
     label = next((name for name in ("ground_truth", "label") if name in rows[0]), "ground_truth")
-    outputs = [_output(match["task"], row, label) for row in rows]
+    outputs = []
+    for row in rows:
+        answer = row["prediction"] if "prediction" in row else row.get("pred")
+        if not isinstance(answer, str):
+            raise InputError(f"{row}: 'prediction' must be text")
+        references = read_answers(match["task"], row.get(label), str(row))
+        outputs.append(Output(f"{match['task']}-{row.get('id')}", answer, references))
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
     yield OutputRun(entry or own, model, outputs, [f"{path}:{row.number}" for row in rows])
-
-
-def _output(task: str, row: FileRow, label: str) -> Output:
-    answer = row["prediction"] if "prediction" in row else row.get("pred")
-    if not isinstance(answer, str):
-        raise InputError(f"{row}: 'prediction' must be text")
-    return Output(f"{task}-{row.get('id')}", answer, read_answers(task, row.get(label), str(row)))
 
 
 READER = OutputReader("∞Bench's files of outputs (preds_TASK.jsonl)", _FILE, _read)

@@ -8,15 +8,14 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+from helm_longctx.tasks.choices import follows_start, tidy
 from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import english_words, f1, normalize_chinese
+from helm_longctx.tasks.words import english_words, f1
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
 _CODE_RUN_ENDS = re.compile(r"""[\n.`'":]""")
 _DEBUG_MARKS = re.compile(r"""[\n`'"*-]|[Oo]ption""")
-_CHOICE_MARKS = re.compile(r"""[\n"'.,?!{}]""")
 _DEBUG_STARTS = ("answer is:", "is:", "answer:", "correct option is:")
-_CHOICE_STARTS = ("answer is:", "answer:", "answer is", "option is")
 _DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"\d+\.\d+|\d+")
 
@@ -67,55 +66,13 @@ def find_function(output: str, answers: Sequence[str]) -> bool:
     text = output.strip()
     if text[:2] in (f"{letter}.", f"{letter}:"):
         return True
-    return bool(_follows_start(_tidy(_DEBUG_MARKS, text), _DEBUG_STARTS, (letter, name)))
-
-
-def find_choice(output: str, answers: Sequence[str]) -> bool:
-    """Return whether the output names the right option; `answers` are its text and its letter."""
-    text = output.strip()
-    if not text or text[0] in "ABCD":
-        return bool(text) and text[0] in answers
-    if text in answers:
-        return True
-    text = _tidy(_CHOICE_MARKS, text)
-    follows = _follows_start(text, _CHOICE_STARTS, answers)
-    if follows is not None:
-        return follows
-    # A word such as BC ends the search for a letter, too, as in the official code.
-    return next((word for word in text.split() if word in "ABCD"), None) in answers
-
-
-def _tidy(marks: re.Pattern[str], text: str) -> str:
-    return re.sub(" +", " ", marks.sub(" ", text))
-
-
-def _follows_start(text: str, starts: Sequence[str], answers: Sequence[str]) -> bool | None:
-    """Return whether an answer stands after the first of `starts` that the text has; None if it has none."""
-    start = next((start for start in starts if start in text), None)
-    if start is None:
-        return None
-    # The character after the start is skipped, whatever it is. An empty answer would follow only if there is one.
-    rest = text.partition(start)[2]
-    return bool(rest) and rest[1:].startswith(tuple(answers))
+    return bool(follows_start(tidy(_DEBUG_MARKS, text), _DEBUG_STARTS, (letter, name)))
 
 
 def best_english_f1(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of the words with the best answer."""
     words = english_words(output)
     return max(f1(words, english_words(answer)) for answer in answers)
-
-
-def best_chinese_f1(output: str, answers: Sequence[str]) -> float:
-    """Return the F1 of the characters with the best answer."""
-    characters = normalize_chinese(output)
-    return max(f1(characters, normalize_chinese(answer)) for answer in answers)
-
-
-def rouge_l_sum(output: str, answers: Sequence[str]) -> float:
-    """Return the F1 of ROUGE-Lsum with the best answer, without stemming."""
-    from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
-
-    return float(RougeScorer(["rougeLsum"]).score_multi(answers, output)["rougeLsum"].fmeasure)
 
 
 def count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float:

@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts, scoring
 from helm_longctx.benchmarks.infinite_bench.data import find_source, load
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
+from helm_longctx.tasks import NO_TEMPLATE, Category, Task, Template, Variant, choices, read_benchmark
+from helm_longctx.tasks.task import AnswerKind, Baseline
 
 
 class Row(NamedTuple):
@@ -35,11 +32,11 @@ ROWS = {
     "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", scoring.has_first_digits, "span", "12345"),
     "number_string": Row("Retrieve.Number", 590, 12, "accuracy", scoring.has_first_digits, None, ""),
     "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", scoring.has_word, "lookup", "0"),
-    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", scoring.rouge_l_sum, "summary", "It is a long book."),
+    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", choices.rouge_l_sum, "summary", "It is a long book."),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", scoring.best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", scoring.find_choice, "choice", "A"),
+    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", choices.find_choice, "choice", "A"),
     "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", scoring.has_name, "frequency", "JOHN"),
-    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", scoring.best_chinese_f1, "span", "的"),
+    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", choices.best_character_f1, "span", "的"),
     "code_debug": Row("Code.Debug", 394, 5, "accuracy", scoring.find_function, "choice", "A."),
     "code_run": Row("Code.Run", 400, 5, "accuracy", scoring.has_last_number, "span", "0"),
     "math_calc": Row("Math.Calc", 50, 30000, "value_share", scoring.count_values, "span", "0"),
@@ -77,16 +74,16 @@ def _task(name: str, suffix: str, templates: Mapping[str, str], variant: Variant
     )
 
 
-def _family(suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> tuple[Task, ...]:
-    return tuple(_task(name, suffix, templates, variant, chat) for name in ROWS)
+def _category(name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> Category:
+    """Return the tasks with the prompts of a family of models."""
+    tasks = (_task(task, f"_{name}" if name else "", templates, variant, chat) for task in ROWS)
+    return Category(name, title, tuple(tasks), averaged=not name)
 
 
 _CATEGORIES = (
-    Category("", "", _family("", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True)),
-    Category("base", "Base Models", _family("_base", prompts.BASE, Variant(), chat=False), averaged=False),
-    Category(
-        "claude", "Claude", _family("_claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True), averaged=False
-    ),
+    _category("", "", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True),
+    _category("base", "Base Models", prompts.BASE, Variant(), chat=False),
+    _category("claude", "Claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True),
 )
 
 INFINITE_BENCH = read_benchmark(__package__, _CATEGORIES)

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from helm_longctx.tasks.rouge import rouge_l
 from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import chinese_words, cut, english_words, f1
+from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, rouge_l
 
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
 """The metrics for LongBench-E's columns, which group rows by their number of words."""

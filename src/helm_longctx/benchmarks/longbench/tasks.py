@@ -1,23 +1,44 @@
-"""LongBench's tasks, made from its data sets: LongBench, and LongBench-E with scores by length."""
+"""LongBench's tasks, made from its data sets: LongBench, and LongBench-E with scores by length.
+
+Source: THUDM/LongBench at 2e00731, LongBench/eval.py (metrics), pred.py (LongBench-E, chats),
+config/dataset2maxlen.json and task.md (rows).
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
+from typing import NamedTuple
 
-from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, score
-from helm_longctx.data.hub import HubZip
-from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.data.tables import read_table
+from helm_longctx.tasks import Category, DataRoot, HubZip, JsonLines, Message, Template, Types, read_benchmark
+from helm_longctx.tasks.task import TEXTS, AnswerKind, Baseline, Example, Settings, Shape, Task, Variant, is_whole
 
+
+class Dataset(NamedTuple):
+    """A data set.
+
+    Args:
+        name, title, metric: its official name, its name on web pages and in tables, and its official metric.
+        max_tokens: output budget in tokens.
+        rows: number of questions.
+        traits: `chinese` texts; `extended`: LongBench-E has it, too; `few_shot`: its prompt has solved examples, and
+            only the first line of an answer is scored; `code` is to be completed.
+    """
+
+    name: str
+    title: str
+    metric: str
+    max_tokens: int
+    rows: int
+    traits: Sequence[str]
+
+
+DATASETS = tuple(
+    Dataset(row["name"], row["title"], row["metric"], int(row["max_tokens"]), int(row["rows"]), row["traits"].split())
+    for row in read_table(__package__, "datasets.csv")
+)
 COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
 SHAPES = {"length": Shape("a whole number", is_whole)}
 MOST_EXTENDED = 500
@@ -27,11 +48,7 @@ _CODE_START, _CODE_END = "Please complete the code given below. \n", "Next line 
 
 
 def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[Example]:
-    """Load all questions in file order, or the first `num_samples`.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load all questions in file order, or the first `num_samples`."""
     (path,) = task.paths(settings.length)
     for row in islice(JsonLines(root / path, columns), task.sample(settings)):
         yield Example(
@@ -54,11 +71,11 @@ def repeat_line(messages: Sequence[Message]) -> str | None:
 
 
 def _baseline(dataset: Dataset) -> Baseline:
-    if dataset.code:
+    if "code" in dataset.traits:
         return Baseline(repeat_line, "return")
-    kind: AnswerKind = "summary" if dataset.metric == "rouge_score" and not dataset.few_shot else "span"
+    kind: AnswerKind = "summary" if dataset.metric == "rouge_score" and "few_shot" not in dataset.traits else "span"
     constants = {"count_score": "1", "retrieval_score": "Paragraph 1", "retrieval_zh_score": "段落1"}
-    return Baseline(kind, constants.get(dataset.metric, "的" if dataset.chinese else "the"))
+    return Baseline(kind, constants.get(dataset.metric, "的" if "chinese" in dataset.traits else "the"))
 
 
 def _task(dataset: Dataset, extended: bool = False) -> Task:
@@ -73,17 +90,17 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         title=f"{dataset.title} (E)" if extended else dataset.title,
         template=Template(PROMPTS[dataset.name], "", separator=""),
         load=partial(load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS),
-        score=partial(score, metric=dataset.metric, first_line=dataset.few_shot, by_length=extended),
+        score=partial(score, metric=dataset.metric, first_line="few_shot" in dataset.traits, by_length=extended),
         headline=(dataset.metric,),
         metrics=(dataset.metric, *(BY_LENGTH if extended else ())),
         max_tokens=dataset.max_tokens,
         num_samples=MOST_EXTENDED if extended else dataset.rows,
         sources=lambda length: (source,),
         # The official code sends neither examples nor code as chats.
-        chat=not (dataset.few_shot or dataset.code),
+        chat=not ("few_shot" in dataset.traits or "code" in dataset.traits),
         variants={"paper": variant},
         cut="middle",
-        trait="Chinese" if dataset.chinese else "",
+        trait="Chinese" if "chinese" in dataset.traits else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
         baseline=_baseline(dataset),
     )
@@ -93,6 +110,8 @@ LONGBENCH = read_benchmark(
     __package__,
     (
         Category("", "", tuple(map(_task, DATASETS))),
-        Category("e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if dataset.extended)),
+        Category(
+            "e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if "extended" in dataset.traits)
+        ),
     ),
 )

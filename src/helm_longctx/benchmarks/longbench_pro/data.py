@@ -11,10 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from helm_longctx.data.hub import HubFile
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, FileRow, HubFile, JsonArray, Types
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
@@ -51,9 +49,7 @@ class Questions:
         return self._rows.rows(self._places.get((task, length), []))
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path, modified: int) -> Questions:
-    return Questions(path)
+_read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
 
 
 def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question) -> Iterator[Example]:
@@ -61,9 +57,6 @@ def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, qu
 
     Args:
         secondary_task: the task's name in the file.
-
-    Raises:
-        InputError: the file is absent or malformed.
     """
     path = root / SOURCE.path
     # All tasks are in one file of 530 MB, so it is searched once for all of them.

@@ -7,12 +7,9 @@ has the question's `language` and `difficulty`, and for summaries the annotation
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import log2
-from typing import Any
 
-from helm_longctx.tasks.rouge import find_rouge_l
-from helm_longctx.tasks.shapes import Shape, is_number
-from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import cut
+from helm_longctx.tasks import Record, Scores, Shape, is_number
+from helm_longctx.tasks.words import cut, find_rouge_l
 
 MARKERS = ("[Answer]", "[答案]")
 """What stands before the answer in an output."""
@@ -26,11 +23,10 @@ GOOD_SUMMARY = 0.65
 """The score above which the official pass@n counts a summary as right."""
 
 
-def _is_similarity(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get("value") is None or is_number(value["value"]))
-
-
-SIMILARITY = Shape("an object with the number 'value'", _is_similarity)
+SIMILARITY = Shape(
+    "an object with the number 'value'",
+    lambda value: isinstance(value, dict) and (value.get("value") is None or is_number(value["value"])),
+)
 
 Compare = Callable[[Sequence[str], Sequence[str]], float]
 """(normalized answers, normalized lines of the output) → score"""

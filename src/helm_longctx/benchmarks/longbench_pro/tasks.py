@@ -4,25 +4,47 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/evaluation.py (`ta
 (budgets, repeats, temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from helm_longctx.benchmarks.longbench_pro.baseline import answer_lines
+from helm_longctx.benchmarks.longbench_pro import scoring
 from helm_longctx.benchmarks.longbench_pro.data import SOURCE, load
-from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT
-from helm_longctx.benchmarks.longbench_pro.scoring import (
-    BY_CLASS,
-    SIMILARITY,
-    score_lines,
-    score_summary,
-)
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
+from helm_longctx.data.tables import read_table
+from helm_longctx.tasks import STANDARD, TEXT, Baseline, Category, Message, Task, Template, Variant, read_benchmark
+
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.、):：）]\s*(.+)$", re.MULTILINE)
+_WORD = re.compile(r"[^\W\d_]{4,}|[\u4e00-\u9fff]{2}")
+_FEWEST_LINES = 3
+
+
+def answer_lines(messages: Sequence[Message]) -> str | None:
+    """Answer with the option whose words are most often in the text, or with the lines that share most words.
+
+    There are as many lines as the question's own example has. Returns None if the prompt is not one of LongBench Pro's.
+    """
+    context, _, question = messages[-1]["content"].rpartition(SEPARATOR)
+    marker = next((marker for marker in scoring.MARKERS if marker in question), None)
+    if not context or marker is None:
+        return None
+    if options := dict(_OPTION.findall(question)):
+        words = set(_find_words(context))
+        found = {letter: _find_words(option) for letter, option in options.items()}
+        shares = {letter: sum(word in words for word in each) / max(len(each), 1) for letter, each in found.items()}
+        return f"{marker}\n{max(shares, key=lambda letter: shares[letter])}"
+    asked = set(_find_words(question.partition(marker)[0]))
+    # A dictionary has each line once.
+    lines = dict.fromkeys(line.strip() for line in context.split("\n") if line.strip())
+    count = max(_FEWEST_LINES, question.rpartition(marker)[2].strip().count("\n") + 1)
+    best = sorted(lines, key=lambda line: len(asked.intersection(_find_words(line))), reverse=True)[:count]
+    return "\n".join([marker, *best])
+
+
+def _find_words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
 
 EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d44af"
 """The official model for the similarity of summaries. The official code pins no commit."""
@@ -34,36 +56,11 @@ PER_LENGTH = 10
 SIZES = {STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")}
 BUDGET, THINKING_BUDGET = 1024, 8192
 
-TASKS = {
-    "T1.1 Global Cohesive Retrieval": "ndcg",
-    "T1.2 Key-Snippet Retrieval": "ndcg",
-    "T2.1 Global Timeline Reconstruction": "pairwise_accuracy",
-    "T2.2 Local Causal Chain Sorting": "pairwise_accuracy",
-    "T3.1 Multi-Doc Integration QA": "accuracy",
-    "T3.2 Single-Hop Fact QA": "accuracy",
-    "T4.1 Global-Coverage Constrained Summary": "summary",
-    "T4.2 Query-Focused Summary": "summary",
-    "T5.1 Full-Sentence Citation Alignment": "f1_score",
-    "T5.2 Key-Statement Citation Alignment": "f1_score",
-    "T6.1 Large-Scale Document Clustering": "sub_em",
-    "T6.2 Targeted Subset Cluster Identification": "f1_score",
-    "T6.3 Global Frequency Analysis": "pairwise_accuracy",
-    "T7.1 Global Conflict & Inconsistency Localization": "f1_score",
-    "T7.2 Targeted Rule or Condition Violation Detection": "f1_score",
-    "T7.3 Comprehensive Error & Anomaly Sweep": "f1_score",
-    "T8.1 Structured Multi-Source Consistency Verification": "sub_em",
-    "T8.2 Single-Source Targeted Aggregation": "sub_em",
-    "T8.3 Long-Context Procedural State Tracking": "sub_em",
-    "T9.1 Dependency-Aware Multi-Version Impact Analysis": "f1_score",
-    "T9.2 Localized Interface Change Detection": "f1_score",
-    "T10.1 Large-Scale In-Context Rule Induction": "sub_em",
-    "T10.2 Targeted Example-Based Rule Induction": "sub_em",
-    "T11.1 Long-Range Entity & Commitment Tracking": "accuracy",
-    "T11.2 Short-Range Reference Resolution & State Query": "accuracy",
-}
+_ROWS = [*read_table(__package__, "tasks.csv")]
+TASKS = {row["name"]: row["metric"] for row in _ROWS}
 """The metric of each secondary task, by its name in the file."""
 
-PARTIAL = ("t1_2", "t2_2", "t3_2", "t4_2", "t5_2", "t6_2", "t7_2", "t8_2", "t9_2", "t10_2", "t11_2")
+PARTIAL = tuple(row["name"] for row in _ROWS if row["needs"] == "a part")
 """The tasks that need only a part of the text."""
 
 _SHAPES = {"language": TEXT, "difficulty": TEXT}
@@ -81,9 +78,9 @@ def _task(secondary_task: str, metric: str) -> Task:
         title=secondary_task,
         template=Template(PROMPT, "", separator=""),
         load=partial(load, secondary_task=secondary_task, question="question_nonthinking"),
-        score=score_summary if is_summary else partial(score_lines, metric=metric),
+        score=scoring.score_summary if is_summary else partial(scoring.score_lines, metric=metric),
         headline=(metric,),
-        metrics=(metric, "passed", *BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
+        metrics=(metric, "passed", *scoring.BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
         max_tokens=BUDGET,
         sizes=SIZES,
         unit="questions",
@@ -93,9 +90,9 @@ def _task(secondary_task: str, metric: str) -> Task:
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,
         cut="middle_joined",
-        record_shapes=_SHAPES | ({"similarity": SIMILARITY} if is_summary else {}),
+        record_shapes=_SHAPES | ({"similarity": scoring.SIMILARITY} if is_summary else {}),
         repeats=3,
-        trait="" if name in PARTIAL else "whole text",
+        trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),
     )
 

@@ -6,12 +6,8 @@ Source: the hub data set THUDM/LongBench-v2, and THUDM/LongBench at 2e00731, pre
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks import DataRoot, FollowUp, HubDataset, InputError, JsonLines, Types
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
 QUESTIONS = 503
@@ -36,14 +32,13 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
 
     Args:
         follow_up: the template of the second request.
-
-    Raises:
-        InputError: the file is absent or malformed.
     """
     for row in islice(JsonLines(root / PATH, COLUMNS), task.sample(settings)):
         if row["answer"] not in LETTERS:
             raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
-        fields = _fields(row)
+        texts = {"context": row["context"], "question": row["question"]}
+        texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
+        fields = _replace_placeholders({name: text.strip() for name, text in texts.items()})
         yield Example(
             id=row["_id"],
             fields=fields,
@@ -60,13 +55,6 @@ def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
     # The official code replaces this placeholder last, so also in a question or a choice that contains it.
     prompt = template.format(**fields, reasoning=REASONING)
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
-
-
-def _fields(row: Row) -> dict[str, str]:
-    """Return the values of the templates' fields: context, question, and the choices by letter."""
-    texts = {"context": row["context"], "question": row["question"]}
-    texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
-    return _replace_placeholders({name: text.strip() for name, text in texts.items()})
 
 
 def _replace_placeholders(fields: Mapping[str, str]) -> dict[str, str]:

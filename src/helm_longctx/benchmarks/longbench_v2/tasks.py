@@ -1,6 +1,7 @@
-"""LongBench v2's tasks: without reasoning, with reasoning in a first request, and without the text.
+"""LongBench v2's tasks, without reasoning, with reasoning in a first request, and without the text; and their scores.
 
-Source: THUDM/LongBench at 2e00731, pred.py.
+Source: THUDM/LongBench at 2e00731, pred.py (`extract_answer` reads the letter) and result.py. A record has the
+question's `difficulty` and `length`.
 """
 
 import re
@@ -10,14 +11,38 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load, make_follow_up
-from helm_longctx.benchmarks.longbench_v2.scoring import METRICS, find_letter, score
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Example, Reasoning, Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import TEXT, Baseline, Category, Message, Template, read_benchmark
+from helm_longctx.tasks.task import Example, Reasoning, Record, Scores, Task, Variant
+
+DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
+BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
+METRICS = ("accuracy", "accuracy_compensated", *BY_CLASS)
+CHANCE = 0.25
+"""The score of an answer without a letter if result.py compensates for such answers."""
+
+_PATTERNS = tuple(map(re.compile, (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])")))
+
+
+def find_letter(answer: str) -> str | None:
+    """Return the letter of the first sentence in the required form, with or else without brackets; None if none."""
+    text = answer.replace("*", "")
+    return next((match[1] for pattern in _PATTERNS if (match := pattern.search(text))), None)
+
+
+def score(record: Record) -> Scores:
+    """Return whether the letter is right: for all questions, and for questions of the same difficulty and length."""
+    letter = find_letter(record["prediction"])
+    accuracy = float(letter in record["references"])
+    # As in the official tables, whatever is neither easy nor short or medium is hard and long.
+    difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
+    length = record.get("length") if record.get("length") in LENGTHS else "long"
+    return {
+        "accuracy": accuracy,
+        "accuracy_compensated": CHANCE if letter is None else accuracy,
+        f"accuracy_{difficulty}": accuracy,
+        f"accuracy_{length}": accuracy,
+    }
+
 
 REASONING_TOKENS = 1024
 """The output budget of the reasoning before an answer."""

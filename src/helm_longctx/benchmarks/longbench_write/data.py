@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, JsonLines, PinnedFile, Settings, Task
 
 REPOSITORY = "THUDM/LongWriter"
 COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
@@ -36,11 +33,7 @@ RUBRIC = _pinned_file("judge.txt", "2c423ce88a0eb6a61482f427997a3c03c4bc11fe8611
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the requests in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the requests in file order, or only the first `num_samples` if that is given."""
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
     rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")} if has_rubric else {}

@@ -11,10 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.benchmarks.longbench_write.data import RUBRIC
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError, Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.task import Record, Scores
 
 GRADES = {
     "judge_relevance": "Relevance",

@@ -9,14 +9,9 @@ from dataclasses import replace
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import FILES, RUBRIC, load
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import Baseline, Category, Message, Task, Template, Variant, read_benchmark
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_whole
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.task import TEXT, Shape, is_whole
 
 BUDGET = 32768
 LONGEST_REQUEST = 1000

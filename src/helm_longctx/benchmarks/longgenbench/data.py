@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from statistics import fmean
-from typing import Any
 
-from helm_longctx.data.jsonl import JsonArray, Types
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXT, Shape, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, JsonArray, PinnedFile, Settings, Task, Types
+from helm_longctx.tasks.task import TEXT, Shape, is_number, is_text, is_whole
 
 REPOSITORY = "mozhu621/LongGenBench"
 COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
@@ -33,26 +29,24 @@ FILES = {
 }
 
 
-def _are_checks(value: Any) -> bool:
+_CHECKS = Shape(
+    "an object of texts by the numbers of entries",
     # Entries have shorter numbers, and Python refuses to convert a number of thousands of digits.
-    return isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
-
-
+    lambda value: (
+        isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
+    ),
+)
 RECORD_SHAPES = {
     "prefix": TEXT,
     "type": TEXT,
     "number": Shape("a whole number from 1 to 9999", lambda value: is_whole(value) and 0 < value < 10_000),
     "average_checks": Shape("a number above 0", lambda value: is_number(value) and value > 0),
-    **dict.fromkeys(CHECKS, Shape("an object of texts by the numbers of entries", _are_checks)),
+    **dict.fromkeys(CHECKS, _CHECKS),
 }
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the prompts in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load the prompts in file order, or only the first `num_samples` if that is given."""
     rows = JsonArray(root / FILES[settings.level].path, {"prompt": str, **COLUMNS})
     sample = list(islice(rows, task.sample(settings)))
     average = fmean(sum(len(row[name]) for name in CHECKS) for row in sample)

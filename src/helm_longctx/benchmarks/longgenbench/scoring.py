@@ -11,9 +11,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.data import CHECKS, COLUMNS, KINDS
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.tasks import Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
 """The default judge. The official one is Llama 3.1 8B Instruct on the authors' own server."""

@@ -6,13 +6,9 @@ from functools import partial
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, FILES, RECORD_SHAPES, load
-from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks import Baseline, Message, Task, Template, Variant, read_benchmark
 from helm_longctx.tasks.benchmark import Category, read_published
-from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
 
 
 def write_headings(messages: Sequence[Message]) -> str | None:

@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, read_object
-from helm_longctx.data.repository import RepositoryFolder
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, RepositoryFolder, Settings, Task, WebFile
 
 REPOSITORY, COMMIT = "Dominic789654/LongGenBench", "98458646ced747ca81a2d3023213a00a70cd7694"
 FOLDER = "longgenbench_qa"
@@ -67,11 +63,7 @@ _SYSTEM = "Answer each question step by step"
 
 
 def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield prompts of 35 consecutive questions.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Yield prompts of 35 consecutive questions."""
     system = _read_system(root / GSM8K_SCRIPT.path)
     examples = (root / PROMPTS.path / GSM8K_PROMPT).read_text(encoding="utf-8")
     rows = JsonLines(root / QUESTIONS.path, {"question": str, "answer": str})
@@ -87,17 +79,20 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
 
 
 def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a prompt of 20 questions for each subject.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Yield a prompt of 20 questions for each subject."""
     system = _read_system(root / MMLU_SCRIPT.path)
     examples = read_object(root / PROMPTS.path / MMLU_PROMPT)
     for subject in islice(SUBJECTS, task.sample(settings)):
         questions, answers = _read_subject(root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv")
         asked = "".join(f"Question_{place}:\n{text}\n\n" for place, text in enumerate(questions, 6))
-        user = f"Examples: \n{_number_examples(examples[subject])}Following Question: \n{asked}"
+        # First all questions of the worked examples, and then all answers (`batched_prompt`).
+        pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
+        solved = [
+            f"{kind}_{number}:\n{pair[place]}\n\n"
+            for place, kind in enumerate(("Question", "Answer"))
+            for number, pair in enumerate(pairs, 1)
+        ]
+        user = f"Examples: \n{''.join(solved)}Following Question: \n{asked}"
         # `format_subject` puts a space before each word.
         title = "".join(f" {word}" for word in subject.split("_"))
         yield _example(f"mmlu-{subject}", system.format(title), user, answers)
@@ -116,13 +111,6 @@ def _read_system(script: Path) -> str:
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{script} has no system message; fetch the file again") from error
     return str(text)
-
-
-def _number_examples(text: str) -> str:
-    """Return the worked examples of a subject, first all questions and then all answers (`batched_prompt`)."""
-    pairs = [part.split("\nA: ") for part in text.split("\n\nQ: ")[1:]]
-    parts = [f"Question_{number}:\n{pair[0]}\n\n" for number, pair in enumerate(pairs, 1)]
-    return "".join([*parts, *(f"Answer_{number}:\n{pair[1]}\n\n" for number, pair in enumerate(pairs, 1))])
 
 
 def _read_subject(path: Path) -> tuple[list[str], list[str]]:

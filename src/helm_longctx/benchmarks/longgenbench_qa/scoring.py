@@ -36,7 +36,10 @@ def score_mmlu(record: Record) -> Scores:
     questions without an answer are wrong.
     """
     answers, golds = find_answers(record["prediction"]), record["references"]
-    _, right = _read_file(answers, golds, _same_letter)
+    # The letter in `A_model` counts if the answer has none.
+    _, right = _read_file(
+        answers, golds, lambda answer, gold: bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
+    )
     mended = [_OWN_LETTER.findall(answer)[-1:] == [gold] for answer, gold in zip(answers, golds, strict=False)]
     return {
         "accuracy": right / len(golds),
@@ -81,13 +84,7 @@ def _read_file(answers: Sequence[str], golds: Sequence[str], compare: Compare) -
 
 def _same_number(answer: str, gold: str) -> bool:
     # The number in `A_model:Q_7` counts if the answer has none, and commas stay in the right answer.
-    found = _NUMBER.findall(answer.replace(",", ""))
-    return bool(found) and found[-1] == _NUMBER.findall(gold)[-1]
-
-
-def _same_letter(answer: str, gold: str) -> bool:
-    # The letter in `A_model` counts if the answer has none.
-    return bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
+    return _last_number(answer) == _NUMBER.findall(gold)[-1]
 
 
 def _last_number(text: str) -> str | None:

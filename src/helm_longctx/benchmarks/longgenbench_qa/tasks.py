@@ -3,62 +3,40 @@
 Source: Dominic789654/LongGenBench at 9845864.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 from helm_longctx.benchmarks.longgenbench_qa import data, scoring
-from helm_longctx.data.download import Source
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Loader, Record, Scores, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.tasks import NO_TEMPLATE, Category, Task, read_benchmark
 
 BUDGET = 4096
 """The output budget in tokens."""
 
 
-def _task(
-    name: str, title: str, load: Loader, score: Callable[[Record], Scores], prompts: int, sources: tuple[Source, ...]
-) -> Task:
-    return Task(
-        name=name,
-        title=title,
-        template=NO_TEMPLATE,
-        load=load,
-        score=score,
-        headline=("accuracy",),
-        metrics=("accuracy", "accuracy_of_all", "answered"),
-        max_tokens=BUDGET,
-        num_samples=prompts,
-        sources=lambda length: sources,
-        chat=True,
-        cut="nothing",
-    )
-
-
-LONGGENBENCH_QA = read_benchmark(
-    __package__,
-    (
-        Category(
-            "",
-            "",
-            (
-                _task(
-                    "gsm8k",
-                    "GSM8K",
-                    data.load_gsm8k,
-                    scoring.score_gsm8k,
-                    20,
-                    (data.PROMPTS, data.GSM8K_SCRIPT, data.QUESTIONS),
-                ),
-                _task(
-                    "mmlu",
-                    "MMLU",
-                    data.load_mmlu,
-                    scoring.score_mmlu,
-                    len(data.SUBJECTS),
-                    (data.PROMPTS, data.MMLU_SCRIPT),
-                ),
-            ),
-        ),
-    ),
+_task = partial(
+    Task,
+    template=NO_TEMPLATE,
+    headline=("accuracy",),
+    metrics=("accuracy", "accuracy_of_all", "answered"),
+    max_tokens=BUDGET,
+    chat=True,
+    cut="nothing",
 )
+
+_GSM8K = _task(
+    "gsm8k",
+    "GSM8K",
+    load=data.load_gsm8k,
+    score=scoring.score_gsm8k,
+    num_samples=20,
+    sources=lambda length: (data.PROMPTS, data.GSM8K_SCRIPT, data.QUESTIONS),
+)
+_MMLU = _task(
+    "mmlu",
+    "MMLU",
+    load=data.load_mmlu,
+    score=scoring.score_mmlu,
+    num_samples=len(data.SUBJECTS),
+    sources=lambda length: (data.PROMPTS, data.MMLU_SCRIPT),
+)
+
+LONGGENBENCH_QA = read_benchmark(__package__, (Category("", "", (_GSM8K, _MMLU)),))

@@ -11,11 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.codec import Codec
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task, WebFile
+from helm_longctx.tasks.counting import Codec
 
 SOURCE = WebFile(
     "https://raw.githubusercontent.com/kbressem/LongHealth/main/data/benchmark_v5.json",
@@ -47,11 +44,7 @@ class Draw(NamedTuple):
 
 
 def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
-    """Load the prompts in the official order: all prompts of a question follow each other.
-
-    Raises:
-        InputError: the file is malformed, or no tokenizer is known.
-    """
+    """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
     patients = read_object(root / SOURCE.path)

@@ -9,12 +9,7 @@ from functools import partial
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Record, Scores, Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import Baseline, Category, Message, Record, Scores, Task, Template, Variant, read_benchmark
 
 QUESTIONS = 400
 BUDGET = 50

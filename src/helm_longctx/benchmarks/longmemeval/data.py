@@ -9,12 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from helm_longctx.data.hub import HubFile
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, Shape, are_all, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXTS, DataRoot, Example, HubFile, InputError, Settings, Shape, Task, are_all, is_text
 
 REPO = "xiaowu0162/longmemeval-cleaned"
 FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}
@@ -48,9 +44,6 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
     Args:
         form: how the chats are written.
         kinds: the known types of questions.
-
-    Raises:
-        InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
     for row in islice(JsonArray(root / path, COLUMNS), task.sample(settings)):
@@ -58,6 +51,10 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
             raise InputError(f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}")
         sessions = _sort_sessions(row)
         context = write_history(sessions, form)
+        # Only a single session with evidence has a place.
+        ids, evidence = [session for session, _, _ in sessions], row["answer_session_ids"]
+        is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
+        depth = ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
         yield Example(
             id=row["question_id"],
             fields={
@@ -67,7 +64,7 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
             },
             references=[str(row["answer"])],
             source="hub",
-            depth=_depth(row, [session for session, _, _ in sessions]),
+            depth=depth,
             record=make_record(row),
             group=name_cluster(row),
         )
@@ -99,38 +96,23 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
     return sorted(zip(ids, dates, sessions, strict=True), key=lambda session: session[1])
 
 
-def _is_turn(value: Any) -> bool:
-    return isinstance(value, dict) and is_text(value.get("role")) and is_text(value.get("content"))
-
-
-TURNS = Shape("a list of turns with the texts 'role' and 'content'", are_all(_is_turn))
-
-
-def _depth(row: FileRow, ids: Sequence[Any]) -> float | None:
-    """Return the place of the session with the evidence, 0 to 1; None if there are several sessions with evidence."""
-    evidence = row["answer_session_ids"]
-    is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
-    return ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
+TURNS = Shape(
+    "a list of turns with the texts 'role' and 'content'",
+    are_all(lambda turn: isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))),
+)
 
 
 def write_history(sessions: Sequence[_Session], form: Form) -> str:
     """Write all sessions as one text."""
-    write = _write_json if form.json else _write_text
     return "".join(
-        f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{write(_select_turns(turns, form))}\n"
+        f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{_write_turns(turns, form)}\n"
         for number, (_, date, turns) in enumerate(sessions, 1)
     )
 
 
-def _select_turns(turns: Sequence[Turn], form: Form) -> list[Turn]:
-    """Return the turns of a form, without the column that tells whether a turn has the answer."""
+def _write_turns(turns: Sequence[Turn], form: Form) -> str:
+    """Write the turns of a form, without the column that tells whether a turn has the answer."""
     kept = [turn for turn in turns if turn["role"] == "user" or not form.user_only]
-    return [{name: value for name, value in turn.items() if name != "has_answer"} for turn in kept]
-
-
-def _write_json(turns: Sequence[Turn]) -> str:
-    return "\n" + json.dumps(turns)
-
-
-def _write_text(turns: Sequence[Turn]) -> str:
-    return "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in turns)
+    if not form.json:
+        return "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept)
+    return "\n" + json.dumps([{name: value for name, value in turn.items() if name != "has_answer"} for turn in kept])

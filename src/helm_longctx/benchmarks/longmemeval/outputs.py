@@ -14,10 +14,9 @@ from helm_longctx.benchmarks.longmemeval.scoring import JUDGE, read_label
 from helm_longctx.benchmarks.longmemeval.tasks import READINGS
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, InputError
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jury
 
 _FILE = re.compile(
     rf"(?P<file>{'|'.join(FILES.values())})\.json_testlog_top(?P<sessions>\d+)context_(?P<form>json|nl)format"
@@ -89,12 +88,7 @@ def _jury(row: FileRow) -> dict[str, Any]:
     if not isinstance(label, dict) or label.get("model") != judge or not isinstance(label.get("label"), bool):
         raise InputError(f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false")
     reply = "yes" if label["label"] else "no"
-    return {
-        "replies": {JUDGE: reply},
-        "verdicts": {JUDGE: {ANSWER: read_label(reply)}},
-        "judges": {JUDGE: JUDGE},
-        "failed": 0.0,
-    }
+    return make_jury(JUDGE, reply, {ANSWER: read_label(reply)})
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

@@ -9,10 +9,8 @@ import json
 from typing import Any
 
 from helm_longctx.benchmarks.longmemeval import prompts
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError, Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import JUDGED, judge_scores
-from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "openai/gpt-4o-2024-08-06"
 """The official judge."""

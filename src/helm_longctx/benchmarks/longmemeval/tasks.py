@@ -9,13 +9,8 @@ from typing import NamedTuple
 from helm_longctx.benchmarks.longmemeval import scoring
 from helm_longctx.benchmarks.longmemeval.data import Form, find_source, load
 from helm_longctx.benchmarks.longmemeval.prompts import CON, DIRECT
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import Baseline, Category, Shape, Task, Template, read_benchmark
 from helm_longctx.tasks.judge_scores import REPLIES
-from helm_longctx.tasks.shapes import Shape
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import Template
 
 QUESTIONS = 500
 TITLES = {"s": "LongMemEval-S", "oracle": "Evidence Sessions", "m": "LongMemEval-M"}

@@ -1,5 +1,3 @@
 """LongProc: long procedural generation, with six tasks at several output lengths."""
 
 from helm_longctx.benchmarks.longproc.tasks import LONGPROC as BENCHMARK
-
-__all__ = ["BENCHMARK"]

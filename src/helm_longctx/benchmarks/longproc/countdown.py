@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
 
 from helm_longctx.benchmarks.longproc import prompts
@@ -43,6 +44,7 @@ def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
     return solution, prompts.COUNTDOWN_DEMONSTRATION.format(search="".join(search.log), solution=solution)
 
 
+@cache
 def demonstrations() -> str:
     """Return the solved examples that every prompt has."""
     return "\n\n".join(
@@ -68,7 +70,8 @@ class _Search:
         """Try all operations on all pairs. The log has no line for the choice of the last pair."""
         # As in the official code, only a line for the pair increases the depth (countdown_evaluator.py:111).
         depth += len(numbers) > 2
-        for first, second, left in _pairs(numbers):
+        for i, j in combinations(range(len(numbers)), 2):
+            first, second, left = numbers[i], numbers[j], [n for k, n in enumerate(numbers) if k not in (i, j)]
             if left:
                 self._write(depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left))
             for equation, result in _results(max(first, second), min(first, second)):
@@ -81,7 +84,9 @@ class _Search:
         """Continue the search with a result. Returns the equations that follow; None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= LARGEST:
-            self._write(depth, _reason_to_drop(result).format(equation=equation, result=result))
+            decimal = prompts.COUNTDOWN_DECIMAL if result and result % 1 else prompts.COUNTDOWN_TOO_LARGE
+            line = prompts.COUNTDOWN_INVALID if result is None else decimal
+            self._write(depth, line.format(equation=equation, result=result))
             return None
         if not left:
             hit = result == self.target
@@ -98,12 +103,6 @@ class _Search:
         self.log.append(f"\n{' ' * depth}|- {text}")
 
 
-def _pairs(numbers: list[int]) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield each pair of numbers, in order, with the numbers that remain."""
-    for i, j in combinations(range(len(numbers)), 2):
-        yield numbers[i], numbers[j], [number for k, number in enumerate(numbers) if k not in (i, j)]
-
-
 def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
     """Yield the four operations on a >= b as equations with their results; None for a division by zero."""
     for sign in "+-*":
@@ -115,12 +114,6 @@ def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
         yield f"{a} / {b} = {a // b}", a // b
     else:
         yield f"{a} / {b} = {a / b:.1f}", a / b
-
-
-def _reason_to_drop(result: Number | None) -> str:
-    if result is None:
-        return prompts.COUNTDOWN_INVALID
-    return prompts.COUNTDOWN_DECIMAL if result % 1 else prompts.COUNTDOWN_TOO_LARGE
 
 
 def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:

@@ -7,7 +7,6 @@ and the sample are from its add-on for HELMET (princeton-nlp/HELMET, branch long
 import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +63,19 @@ class Files:
     """A task's files and how a row becomes a data point.
 
     Args:
-        levels: names of the levels that exist.
         columns: the columns that every row must have, with their types.
         item: makes the official `item` of a row; gets the row and the task's folder.
+        levels: names of the levels that exist.
         file: the file's name, with `{level}` if each level has a file of its own.
         demonstrations: makes the text for `{demonstration}` in the template; gets the task's folder.
         fields: names of the template's other fields; needed only with demonstrations.
         wanted: whether a row belongs to a level, which is given in output tokens.
     """
 
-    levels: tuple[str, ...]
     columns: Types
     item: Callable[[Row, Path], dict[str, Any]]
-    file: str
+    levels: tuple[str, ...] = tuple(LEVELS)
+    file: str = "{task}_{level}.json"
     demonstrations: Callable[[Path], str] | None = None
     fields: tuple[str, ...] = ()
     wanted: Callable[[Row, int], bool] = field(default=lambda row, tokens: True)
@@ -94,22 +93,19 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
     """
     files, folder = TASKS[task], root / task
     template = _template(files, folder)
-    path = folder / files.file.format(level=level)
+    path = folder / (files.file.format(task=task, level=level))
     number = 0
     for index, row in enumerate(JsonArray(path, files.columns), 1):
         # Numbers count the rows of the level, because the official loader filters before anything else
         # (longproc_data.py:377).
-        if files.wanted(row, LEVELS[level]):
-            yield _problem(number, template, files, row, path, index)
-            number += 1
-
-
-def _problem(number: int, template: str, files: Files, row: Row, path: Path, index: int) -> Problem:
-    try:
-        item = files.item(row, path.parent)
-    except InputError as error:
-        raise InputError(f"{path}: item {index}: {error}") from error
-    return Problem(number, _fill(template, path.with_name(_TEMPLATES), item), item)
+        if not files.wanted(row, LEVELS[level]):
+            continue
+        try:
+            item = files.item(row, folder)
+        except InputError as error:
+            raise InputError(f"{path}: item {index}: {error}") from error
+        yield Problem(number, _fill(template, folder / _TEMPLATES, item), item)
+        number += 1
 
 
 def _template(files: Files, folder: Path) -> str:
@@ -153,15 +149,6 @@ def _table(row: Row, folder: Path) -> dict[str, Any]:
     return {**{name: row[name] for name in _TABLE_FIELDS}, "html_str": page, "reference_output": row["gt"]}
 
 
-def _code(row: Row, folder: Path) -> dict[str, Any]:
-    return {
-        "pseudocode": _join(row, "pseudocode_lines"),
-        "reference_output": _join(row, "code_lines"),
-        "testcases": row["testcases"],
-        "problem_id": row["problem_id"],
-    }
-
-
 def _join(row: Row, column: str) -> str:
     if not all(isinstance(line, str) for line in row[column]):
         raise InputError(f"column {column!r} must hold texts alone")
@@ -180,10 +167,6 @@ def _route(row: Row, folder: Path) -> dict[str, Any]:
     }
 
 
-def _story(row: Row, folder: Path) -> dict[str, Any]:
-    return {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]}
-
-
 def _equations(row: Row, folder: Path) -> dict[str, Any]:
     numbers, target = row["nums"], row["target"]
     # `type` and not `isinstance`, because `True` is an int in Python.
@@ -196,14 +179,6 @@ def _equations(row: Row, folder: Path) -> dict[str, Any]:
     return {"nums": numbers, "target": target, "solution": solution, "reference_output": demonstration}
 
 
-def _trip(row: Row, folder: Path) -> dict[str, Any]:
-    return {
-        **{name: row[name] for name in _TRIP_FIELDS},
-        "problem": row["disambig_question_text"],
-        "reference_output": _procedure(row),
-    }
-
-
 def _procedure(row: Row) -> str:
     try:
         return travel.demonstrate(travel.Trip.of(row))
@@ -211,24 +186,10 @@ def _procedure(row: Row) -> str:
         raise InputError(f"column 'constraints' gives no plan ({type(error).__name__})") from error
 
 
-@cache
-def _countdown_demonstrations(folder: Path) -> str:
-    return countdown.demonstrations()
-
-
 def _travel_demonstrations(folder: Path) -> str:
     rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP)
     examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
     return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
-
-
-def _in_range(row: Row, tokens: int) -> bool:
-    """Return whether a row of travel planning belongs to a level. Its only file has rows of both levels and of neither.
-
-    The levels have fewer than 2,048 tokens, and at least 4,096 but fewer than 8,192.
-    """
-    least = 0 if tokens <= 2048 else tokens // 2
-    return least <= float(row["estimated_output_tokens"]) < tokens
 
 
 def _texts(*names: str) -> Types:
@@ -245,45 +206,49 @@ _TRIP: Types = {
 
 TASKS: Mapping[str, Files] = {
     "html_to_tsv": Files(
-        levels=tuple(LEVELS),
-        columns=_texts(*_TABLE_FIELDS, "html_path", "gt"),
-        item=_table,
-        file="html_to_tsv_{level}.json",
+        _texts(*_TABLE_FIELDS, "html_path", "gt"),
+        _table,
     ),
     "pseudo_to_code": Files(
+        {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
+        lambda row, folder: {
+            "pseudocode": _join(row, "pseudocode_lines"),
+            "reference_output": _join(row, "code_lines"),
+            "testcases": row["testcases"],
+            "problem_id": row["problem_id"],
+        },
         levels=("0.5k", "2k"),
-        columns={"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
-        item=_code,
-        file="pseudo_to_code_{level}.json",
     ),
     "path_traversal": Files(
-        levels=tuple(LEVELS),
-        columns={"context_nl": str, "question_repr": list, "answer_nl": str},
-        item=_route,
-        file="path_traversal_{level}.json",
+        {"context_nl": str, "question_repr": list, "answer_nl": str},
+        _route,
     ),
     "tom_tracking": Files(
-        levels=tuple(LEVELS),
-        columns=_texts(*_STORY_FIELDS, "solution"),
-        item=_story,
-        file="tom_tracking_{level}.json",
+        _texts(*_STORY_FIELDS, "solution"),
+        lambda row, folder: {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]},
     ),
     "countdown": Files(
-        levels=tuple(LEVELS),
-        columns={"nums": list, "target": int},
-        item=_equations,
-        file="countdown_{level}.json",
-        demonstrations=_countdown_demonstrations,
+        {"nums": list, "target": int},
+        _equations,
+        demonstrations=lambda folder: countdown.demonstrations(),
         fields=("nums", "target"),
     ),
     "travel_planning": Files(
+        {**_TRIP, "estimated_output_tokens": (int, float)},
+        lambda row, folder: {
+            **{name: row[name] for name in _TRIP_FIELDS},
+            "problem": row["disambig_question_text"],
+            "reference_output": _procedure(row),
+        },
         levels=("2k", "8k"),
-        columns={**_TRIP, "estimated_output_tokens": (int, float)},
-        item=_trip,
         file="travel_planning_all.json",
         demonstrations=_travel_demonstrations,
         fields=("problem",),
-        wanted=_in_range,
+        # Its only file has rows of both levels and of neither. The levels have fewer than 2,048 tokens, and at least
+        # 4,096 but fewer than 8,192.
+        wanted=lambda row, tokens: (
+            (0 if tokens <= 2048 else tokens // 2) <= float(row["estimated_output_tokens"]) < tokens
+        ),
     ),
 }
 """The files of each task."""
@@ -292,5 +257,9 @@ TASKS: Mapping[str, Files] = {
 def source(task: str, level: str) -> RepositoryFolder:
     """Return the data that a task needs at a level. The repository's folder `data` is always fetched whole."""
     files = TASKS[task]
-    names = [files.file.format(level=level), _TEMPLATES, *([_TRAVEL_EXAMPLES] if task == "travel_planning" else [])]
+    names = [
+        files.file.format(task=task, level=level),
+        _TEMPLATES,
+        *([_TRAVEL_EXAMPLES] if task == "travel_planning" else []),
+    ]
     return RepositoryFolder(REPOSITORY, COMMIT, "data", TREE, FOLDER, tuple(f"{task}/{name}" for name in names))

@@ -13,12 +13,11 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
 from helm_longctx.benchmarks.longproc.programs import passes
-from helm_longctx.tasks.shapes import are_all, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scorer, Scores
+from helm_longctx.tasks.task import Record, Scorer, Scores, are_all, is_text, is_whole
 from helm_longctx.tasks.words import english_words
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
@@ -68,7 +67,8 @@ def read_table(text: str) -> list[tuple[str, ...]]:
     if rows and len(rows[-1]) != len(header):
         rows.pop()
     filled = (row if len(row) == len(header) else ["N/A"] * len(header) for row in rows)
-    return [tuple(map(_normalize_cell, row)) for row in filled]
+    # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
+    return [tuple("".join(english_words(cell)) for cell in row) for row in filled]
 
 
 def score_pseudo_to_code(record: Record) -> Scores:
@@ -114,7 +114,8 @@ def read_beliefs(text: str) -> list[str]:
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
     lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
-    beliefs = (_normalize_belief(line.removeprefix("-").strip()) for line in lines if line.startswith("-"))
+    texts = (line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE) for line in lines if line[:1] == "-")
+    beliefs = (" ".join(_BELIEF_WORDS.sub(" ", text).split()) for text in texts)
     return [belief for belief in beliefs if belief]
 
 
@@ -143,41 +144,37 @@ def score_travel_planning(record: Record) -> Scores:
     return _procedure(0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None)
 
 
-def _with_item(scorer: Scorer) -> Scorer:
-    """Make the scorer return no scores for a record without an item."""
-    return lambda record: {} if record.get("item") is None else scorer(record)
+class Evaluator(NamedTuple):
+    """A task's scorer, and the fields of an item that it reads, with a check of their values."""
 
+    compute: Scorer
+    item: Mapping[str, Callable[[Any], bool]]
 
-SCORERS: Mapping[str, Scorer] = {
-    "html_to_tsv": _with_item(score_html_to_tsv),
-    "pseudo_to_code": _with_item(score_pseudo_to_code),
-    "path_traversal": _with_item(score_path_traversal),
-    "tom_tracking": _with_item(score_tom_tracking),
-    "countdown": _with_item(score_countdown),
-    "travel_planning": _with_item(score_travel_planning),
-}
-"""The scorer of each task."""
-
-
-def _are_days(value: Any) -> bool:
-    return isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
-
-
-def _are_tests(value: Any) -> bool:
-    return are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+    def score(self, record: Record) -> Scores:
+        """Score a record; without an item it has no scores."""
+        return {} if record.get("item") is None else self.compute(record)
 
 
 _REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
-
-ITEMS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
-    "html_to_tsv": _REFERENCE,
-    "pseudo_to_code": {"testcases": _are_tests},
-    "path_traversal": _REFERENCE,
-    "tom_tracking": _REFERENCE,
-    "countdown": {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole},
-    "travel_planning": {**_REFERENCE, "ground_truth_cities": is_text, "ground_truth_durations": _are_days},
+_ROUTE: Mapping[str, Callable[[Any], bool]] = {
+    "ground_truth_cities": is_text,
+    "ground_truth_durations": lambda value: (
+        isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
+    ),
 }
-"""For each task, the fields of an item that its evaluator reads, and a check of their values."""
+_TESTS = {
+    "testcases": lambda value: are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+}
+
+EVALUATORS: Mapping[str, Evaluator] = {
+    "html_to_tsv": Evaluator(score_html_to_tsv, _REFERENCE),
+    "pseudo_to_code": Evaluator(score_pseudo_to_code, _TESTS),
+    "path_traversal": Evaluator(score_path_traversal, _REFERENCE),
+    "tom_tracking": Evaluator(score_tom_tracking, _REFERENCE),
+    "countdown": Evaluator(score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}),
+    "travel_planning": Evaluator(score_travel_planning, {**_REFERENCE, **_ROUTE}),
+}
+"""The evaluator of each task."""
 
 
 def extract_tag(text: str, tag: str) -> str | None:
@@ -201,12 +198,3 @@ def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
     """Count the equal lines before the first pair that differs."""
     pairs = zip(lines, expected, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _normalize_cell(cell: str) -> str:
-    # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
-    return "".join(english_words(cell))
-
-
-def _normalize_belief(line: str) -> str:
-    return " ".join(_BELIEF_WORDS.sub(" ", line.lower().translate(_PUNCTUATION_AND_APOSTROPHE)).split())

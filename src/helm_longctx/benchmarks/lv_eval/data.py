@@ -13,9 +13,7 @@ from itertools import islice
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.shapes import TEXTS
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXTS, DataRoot, Example, Settings, Task
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {
@@ -36,9 +34,6 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
     their contexts, which also differ between lengths. From the second such row on, the id ends with a number in file
     order.
-
-    Raises:
-        InputError: the file does not exist, or is malformed.
     """
     (path,) = task.paths(settings.length)
     name = QuestionNames()

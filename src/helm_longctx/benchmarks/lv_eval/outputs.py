@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXTS, is_number
+from helm_longctx.tasks import TEXTS, InputError, Published, is_number
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""
@@ -25,7 +23,7 @@ _FILE = re.compile(rf"{_DATASET.pattern}\.jsonl|{re.escape(SCORES)}")
 _COLUMNS: Types = {"pred": (str, type(None)), "answers": list, "input": str}
 
 
-def _read(path: Path, entry: str) -> Iterator[Found]:
+def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     if path.name.endswith(SCORES):
         yield from _scores(path)
         return

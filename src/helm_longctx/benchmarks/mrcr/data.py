@@ -7,19 +7,80 @@ messages are the prompt.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
-from helm_longctx.benchmarks.mrcr.needles import find_errata
-from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, HubDataset, InputError, Settings, Task
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Settings, Task
+
+# "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
+_REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)
+
+
+class Needles(NamedTuple):
+    """What the last turn of a conversation asks for.
+
+    Args:
+        random_string: the text to put before the answer.
+        number: the number of the wanted answer, from 1.
+        answers: the answers of the wanted kind, in order.
+    """
+
+    random_string: str
+    number: int
+    answers: list[str]
+
+    @property
+    def wanted(self) -> str:
+        """The wanted answer after the random string; empty if the conversation has no such answer."""
+        return self.random_string + self.answers[self.number - 1] if 0 < self.number <= len(self.answers) else ""
+
+
+def find_needles(messages: Sequence[Message]) -> Needles | None:
+    """Find the answers that the last turn is about; None if it is not one of MRCR's."""
+    request = _REQUEST.search(messages[-1]["content"])
+    if request is None:
+        return None
+    random_string, number, wanted = request.groups()
+    # Earlier turns ask "write a poem about tapirs".
+    asked = f"write a {wanted}".lower()
+    answers = [
+        answer["content"]
+        for turn, answer in pairwise(messages)
+        if turn["role"] == "user" and turn["content"].strip().lower() == asked
+    ]
+    return Needles(random_string, int(number), answers)
+
+
+def find_answer(messages: Sequence[Message]) -> str | None:
+    """Find the answer that the last turn asks for, such as the second poem about tapirs, and add the random string.
+
+    Returns None if the last turn is not one of MRCR's, and an empty text if the conversation has no such answer.
+    """
+    needles = find_needles(messages)
+    return needles.wanted if needles else None
+
+
+def find_errata(messages: Sequence[Message], answer: str, count: int) -> tuple[str, ...]:
+    """Return the rules of `errata.jsonl` by which a row of the hub is wrong.
+
+    Args:
+        answer: the row's expected answer.
+        count: the row's number of needles.
+    """
+    needles = find_needles(messages)
+    # Without an answer of this kind, nothing is known about the row.
+    if needles is None or not needles.wanted:
+        return ()
+    rules = {"wrong_answer": needles.wanted != answer, "too_many_needles": len(needles.answers) > count}
+    return tuple(rule for rule, is_wrong in rules.items() if is_wrong)
+
 
 SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
@@ -45,21 +106,13 @@ CountTokens = Callable[[str], int]
 
 
 def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed, or tiktoken cannot load its encoding.
-    """
+    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given."""
     rows = islice(_bin_rows(root / PATH, needles, settings.level), task.sample(settings))
     return (example for _, example in rows)
 
 
 def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in HELMET's order.
-
-    Raises:
-        InputError: the file is malformed, or tiktoken cannot load its encoding.
-    """
+    """Load the conversations of the bin in HELMET's order."""
     path = root / PATH
     # Only one conversation is in memory at a time, so the conversations of the sample are read a second time.
     tokens = [(number, example.input_tokens) for number, example in _bin_rows(path, needles, settings.level)]
@@ -83,7 +136,11 @@ def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Exam
         # A token has at least one byte, so a row with so few bytes is too short and need not be tokenized.
         if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
             continue
-        tokens = _tokens(texts, length, count)
+        tokens = 0
+        for text in texts:
+            tokens += count(text)
+            if tokens > length:
+                break
         if length // 2 < tokens <= length:
             yield number, _example(row, number, messages, tokens)
 
@@ -139,13 +196,3 @@ def _messages(row: Row, path: Path, number: int) -> tuple[Message, ...]:
     except ValueError as error:
         raise InputError(f"{where}: column 'prompt' must be JSON ({type(error).__name__})") from error
     return read_messages(f"{where}: column 'prompt'", messages)
-
-
-def _tokens(texts: list[str], most: int, count: CountTokens) -> int:
-    """Count the tokens of all texts. Counting stops above `most`, so a larger result is not the full count."""
-    total = 0
-    for text in texts:
-        total += count(text)
-        if total > most:
-            break
-    return total

@@ -1,21 +1,35 @@
-"""MRCR's tasks, one for each number of needles.
+"""MRCR's tasks, one for each number of needles, and its score: the similarity of the output to the answer.
 
-The output budget and the chat form are from princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
+Source of the score: the card of the hub data set openai/mrcr (`grade`), which princeton-nlp/HELMET at 5dde2de
+(data_module/mrcr.py, `_grade`) and crfm-helm's metric `openai_mrcr_accuracy` repeat. The output budget and the chat
+form are from HELMET's configs/dev_mrcr_v2.yaml.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from difflib import SequenceMatcher
 from functools import partial
 
-from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
-from helm_longctx.benchmarks.mrcr.needles import find_answer
-from helm_longctx.benchmarks.mrcr.scoring import score
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.shapes import TEXT
-from helm_longctx.tasks.task import Example, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, find_answer, load, load_shuffled
+from helm_longctx.tasks import NO_TEMPLATE, TEXT, Baseline, Category, Example, Record, Scores, Task, read_benchmark
+
+
+def score(record: Record) -> Scores:
+    """Return the matching ratio of the texts after the random string; 0 if the output does not begin with that string.
+
+    The result is empty if the record has no answer or no random string.
+    """
+    if record.get("answer") is None or record.get("random_string_to_prepend") is None:
+        return {}
+    output, prefix = record["prediction"], record["random_string_to_prepend"]
+    # Even a perfect answer scores 0 without the string, which shows that the model follows the last turn (the card's
+    # `grade`).
+    if not output.startswith(prefix):
+        return {"score": 0.0}
+    answer = record["answer"].removeprefix(prefix)
+    # SequenceMatcher is not symmetric: the official code gives it the output first.
+    return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}
+
 
 BUDGET = 1000
 """The output budget in tokens."""

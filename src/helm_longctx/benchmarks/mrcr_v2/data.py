@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.data.web import BucketFile
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 
 BUCKET = "mrcr_v2"
 NEEDLES = (2, 4, 8)
@@ -42,32 +40,24 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
 
     Only a few rows are in memory at a time.
-
-    Raises:
-        InputError: there is no such file, or it is malformed.
     """
     (path,) = task.paths(settings.length)
     for number, row in enumerate(islice(read_csv(root / path, COLUMNS), task.sample(settings))):
         prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
-        tokens, start = _position(row, f"{root / path}: row {number + 1}")
+        tokens, place = row["context_len"], _START.match(row["answer_context_position"].strip())
+        if not tokens.isdecimal() or int(tokens) < 1 or place is None:
+            what = "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
+            raise InputError(f"{root / path}: row {number + 1}: {what}")
         yield Example(
             id=f"{task.name}-{number}",
             fields={"question": request},
             references=[answer],
             source="official",
-            depth=min(start / tokens, 1.0),
-            input_tokens=tokens,
+            depth=min(int(place[1]) / int(tokens), 1.0),
+            input_tokens=int(tokens),
             counter="Google DeepMind's",
             record={"answer": answer},
             messages=[{"role": "user", "content": prompt}],
             # Rows on the same transcript differ only in the request at its end.
             group=f"transcript {digest(prompt.removesuffix(request))[:12]}",
         )
-
-
-def _position(row: dict[str, str], where: str) -> tuple[int, int]:
-    """Return the number of tokens of the transcript, and the position of the answer in it."""
-    tokens, start = row["context_len"], _START.match(row["answer_context_position"].strip())
-    if not tokens.isdecimal() or int(tokens) < 1 or start is None:
-        raise InputError(f"{where}: 'context_len' and 'answer_context_position' must be a number and a pair of numbers")
-    return int(tokens), int(start[1])

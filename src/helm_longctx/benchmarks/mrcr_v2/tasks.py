@@ -7,18 +7,10 @@ and analysis_utils.py (how the lexical baseline finds the answer).
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
-from helm_longctx.data.download import Source
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.publications import Published
-from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks import NO_TEMPLATE, TEXT, Baseline, Category, Message, Published, read_benchmark
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
-from helm_longctx.tasks.template import NO_TEMPLATE
 
 HASH = 12
 """Characters of the random string before an answer."""
@@ -85,17 +77,13 @@ def _task(needles: int, cumulative: bool = False) -> Task:
         metrics=("score",),
         max_tokens=BUDGET,
         num_samples=MAX_SAMPLES,
-        sources=partial(_sources, needles=needles, cumulative=cumulative),
+        sources=lambda length: (file_of(needles, length, cumulative),),
         chat=True,
         variants={"paper": Variant(temperature=1.0)},
         cut="nothing",
         record_shapes={"answer": TEXT},
         baseline=Baseline(find_answer, "I do not know."),
     )
-
-
-def _sources(length: int, needles: int, cumulative: bool) -> tuple[Source, ...]:
-    return (file_of(needles, length, cumulative),)
 
 
 _TASKS = tuple(map(_task, NEEDLES))

@@ -7,16 +7,59 @@ Source: mungg/OneRuler at a3fe6af, OneRuler/synthetic/niah.py and common_words_e
 import json
 import re
 from functools import cached_property
-from importlib import resources
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from helm_longctx.benchmarks.oneruler.sentences import find_sentences
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
+from helm_longctx.data.download import place_file
 from helm_longctx.data.tables import read_table
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import TEXTS, DataRoot, InputError, PinnedFile
+from helm_longctx.tasks.key_words import read_words
+
+WITHOUT_MODEL = frozenset({"st", "sw"})
+"""Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""
+
+_END = re.compile(r"(?<=[?.!])\s+")
+
+
+def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
+    """Return the sentences of a book: those in `oneruler/sentences/<code>.json` if it exists, or else Stanza's.
+
+    Stanza needs minutes for a long book, so its sentences are written into that file unless the data is in a mirror.
+
+    Args:
+        code: the language.
+        book: the text with single spaces.
+
+    Raises:
+        InputError: the file is malformed, or Stanza or its model of the language is missing.
+    """
+    path = root / f"oneruler/sentences/{code}.json"
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        TEXTS.check(str(path), found)
+        return list(found)
+    if code in WITHOUT_MODEL:
+        return [sentence.strip() for sentence in _END.split(book.strip())]
+    sentences = _split(code, book, str(path))
+    if not root.mirror:
+        with place_file(path) as (part, record):
+            record |= {"made_by": "stanza"}
+            part.write_text(json.dumps(sentences, ensure_ascii=False), encoding="utf-8")
+    return sentences
+
+
+def _split(code: str, book: str, path: str) -> list[str]:
+    try:
+        pipeline = import_module("stanza").Pipeline(lang=code, processors="tokenize", download_method=None)
+    except Exception as error:  # without a model Stanza raises errors of several kinds
+        raise InputError(
+            f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
+            f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
+        ) from error
+    return [sentence.text.strip() for sentence in pipeline(book).sentences]
+
 
 REPOSITORY, COMMIT = "mungg/OneRuler", "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
 
@@ -26,11 +69,8 @@ def _pin(path: str, place: str, sha256: str) -> PinnedFile:
     return PinnedFile(f"oneruler/{place}", url, sha256)
 
 
-NOUNS = _pin(
-    "vocab/100_noun_list_translated.tsv",
-    "nouns.tsv",
-    "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba",
-)
+_SHA256 = "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba"
+NOUNS = _pin("vocab/100_noun_list_translated.tsv", "nouns.tsv", _SHA256)
 """A hundred nouns in all languages, which are the keys of needles."""
 
 
@@ -113,7 +153,8 @@ class Material:
     def words(self) -> list[str]:
         """The nouns, adjectives and verbs of the language, sorted."""
         if self.language.words is None:
-            return sorted(_wonderwords())
+            names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")
+            return sorted({word for name in names for word in read_words(name)})
         import pandas as pd
 
         table = pd.read_csv(self._root / self.language.words.path, dtype={"words": str}, header=0)
@@ -123,9 +164,3 @@ class Material:
 
     def _read(self, file: PinnedFile) -> str:
         return Path(self._root / file.path).read_text(encoding="utf-8")
-
-
-def _wonderwords() -> set[str]:
-    folder = resources.files("wonderwords.assets")
-    lists = [folder / name for name in ("nounlist.txt", "adjectivelist.txt", "verblist.txt")]
-    return {word.rstrip() for each in lists for word in each.read_text(encoding="utf-8").splitlines()}

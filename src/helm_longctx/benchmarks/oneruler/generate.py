@@ -55,18 +55,21 @@ class Needles(NamedTuple):
 def hide_needles(needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int) -> Iterator[Sample]:
     """Yield samples of a task about needles without end."""
     random, sentences = Random(seed), fill_length(material.sentences, tokens, count)
-    template = make_template(material, needles.queries)
+    template, period = make_template(material, needles.queries), _PERIODS.get(material.language.code, ".")
     while True:
         keys = random.sample(material.nouns, needles.keys)
         values = [[str(random.randint(10**6, 10**7 - 1)) for _ in range(needles.values)] for _ in keys]
-        hidden = [_write_needle(material, key, value) for key, own in zip(keys, values, strict=True) for value in own]
+        pairs = [{"key": key, "value": value} for key, own in zip(keys, values, strict=True) for value in own]
+        hidden = [fill(material.texts["needle_numbers"], pair).rstrip() + period for pair in pairs]
         Random(seed).shuffle(hidden)
         context = _insert(hidden, sentences, random, material.language.code)
         asked = random.sample(range(needles.keys), needles.queries)
         queries = [keys[number] for number in asked]
         answers = [value for number in asked for value in values[number]]
         if needles.absent:
-            queries, answers = [_draw_other(random, material.nouns, keys)], [material.texts["none"]]
+            while (other := random.choice(material.nouns)) in keys:
+                pass
+            queries, answers = [other], [material.texts["none"]]
         fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
         yield Sample(fill(template, {"context": context, **fields}), answers)
 
@@ -94,11 +97,6 @@ def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> li
     return (list(sentences) * (best // len(sentences) + 1))[:best]
 
 
-def _write_needle(material: Material, key: str, value: str) -> str:
-    text = fill(material.texts["needle_numbers"], {"key": key, "value": value})
-    return text.rstrip() + _PERIODS.get(material.language.code, ".")
-
-
 def _insert(needles: Sequence[str], sentences: Sequence[str], random: Random, code: str) -> str:
     drawn = random.sample(DEPTHS, len(needles))
     places = [0, *sorted(int(len(sentences) * (depth / 100)) for depth in drawn), len(sentences)]
@@ -108,12 +106,6 @@ def _insert(needles: Sequence[str], sentences: Sequence[str], random: Random, co
         parts.append(space.join(sentences[places[number] : places[number + 1]]))
         parts += [] if needle is None else [needle]
     return space.join(parts)
-
-
-def _draw_other(random: Random, nouns: Sequence[str], keys: Sequence[str]) -> str:
-    while (noun := random.choice(nouns)) in keys:
-        pass
-    return noun
 
 
 class Lists(NamedTuple):

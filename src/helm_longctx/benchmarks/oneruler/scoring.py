@@ -7,18 +7,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.task import Record, Scores
 
-# fmt: off
-NONE: dict[str, tuple[str, ...]] = {
-    "en": ("none",), "ko": ("없음",), "pl": ("brak",), "zh": ("无",), "vi": ("Không có",),
-    "ja": ("なし", "数字はありません"), "ta": ("ஏதுமில்லை",), "hu": ("nincs",), "fr": ("aucun",), "no": ("ingen",),
-    "uk": ("немає", "Нема"), "ru": ("нет",), "de": ("Keine vorhanden",), "es": ("ninguno",), "sv": ("inga",),
-    "fi": ("ei mikään",), "cs": ("žádné", "žádná"), "sr": ("nema",), "pt": ("nenhum",), "it": ("nessuno",),
-    "fa": ("هیچ کدام",), "sw": ("hakuna",), "nl": ("geen",), "st": ("ha ho letho",), "hi": ("कोई नहीं",),
-    "da": ("ingen",),
-}
-# fmt: on
+NONE = {row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")}
 """What the output says if there is no number, by language."""
 
 _ANSWER = re.compile(r"<Answer>.*?</Answer>")

@@ -3,24 +3,52 @@
 Source: mungg/OneRuler at a3fe6af, config/synthetic.yaml (parameters), config/config_models.sh (lengths).
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
 from helm_longctx.benchmarks.oneruler import generate, scoring
-from helm_longctx.benchmarks.oneruler.baselines import find_numbers, find_words
 from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS, Language, Material
 from helm_longctx.benchmarks.oneruler.generate import Lists, Needles, Sample
 from helm_longctx.data.download import Source
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Baseline, Category, DataRoot, Message, read_benchmark
 from helm_longctx.tasks.counting import CountTokens
-from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+
+QUESTION = 800
+"""Most characters of the question at the end of a prompt."""
+
+BEFORE = 120
+"""Most characters of a needle before its number."""
+
+_NUMBER = re.compile(r"\b\d{7}\b|(?<=\D)\d{7}(?=\D)")
+_ITEM = re.compile(r"\d+\. (\S+)")
+_QUOTED = re.compile(r"[\"“„«「『](.{1,40}?)[\"”“»」』]")
+
+
+LIST = 50
+"""Fewest items of a list of words. Other benchmarks' prompts have shorter lists."""
+
+
+def find_numbers(messages: Sequence[Message]) -> str | None:
+    """Return the numbers after the words that the question quotes; None if there are none."""
+    text = messages[-1]["content"]
+    asked = set(_QUOTED.findall(text[-QUESTION:]))
+    found = [
+        match[0]
+        for match in _NUMBER.finditer(text)
+        if any(word in text[max(0, match.start() - BEFORE) : match.start()] for word in asked)
+    ]
+    return ", ".join(dict.fromkeys(found)) or None
+
+
+def find_words(messages: Sequence[Message]) -> str | None:
+    """Return the ten most frequent words of the list; None if there is no long list."""
+    items = _ITEM.findall(messages[-1]["content"])
+    return ", ".join(word for word, _ in Counter(items).most_common(10)) if len(items) >= LIST else None
+
 
 SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
 """The number of tokens at each length."""
@@ -45,14 +73,9 @@ LISTS = {
 
 
 def load(task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples) -> Iterator[Example]:
-    """Yield the samples of a task.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is missing or malformed.
-    """
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
-    drawn = samples(Material(language, root), task.sizes[settings.level], settings.counter, settings.seed)
+    """Yield the samples of a task."""
+    count = settings.count_tokens(task.name)
+    drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
     for number, sample in enumerate(islice(drawn, task.sample(settings))):
         # Only the needle of a single key has one depth.
         place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1

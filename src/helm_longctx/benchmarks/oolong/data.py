@@ -13,11 +13,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.oolong.prompts import SYSTEM
 from helm_longctx.data.hub import HubRows
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, FileRow, JsonLines, Message, Settings, Task, Types
 
 SYNTH, SYNTH_COMMIT = "oolongbench/oolong-synth", "f0d59eaf0febf130664cfceb710436c8e3216b2b"
 REAL, REAL_COMMIT = "oolongbench/oolong-real", "6bc9ef04866fcf005c9749b70649be69dd37fffb"
@@ -74,9 +71,6 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
 
     Args:
         column: the column of the text.
-
-    Raises:
-        InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, {**_SYNTH_COLUMNS, column: str})
@@ -96,11 +90,7 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
 
 
 def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield the questions on transcripts, in file order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Yield the questions on transcripts, in file order."""
     (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
     for row in islice(JsonLines(root / path, _REAL_COLUMNS), task.sample(settings)):

@@ -5,25 +5,10 @@ Source: abertsch72/oolong at adbf1cb; arXiv 2511.02817, tables 1 and 4.
 
 from functools import partial
 
-from helm_longctx.benchmarks.oolong import scoring
+from helm_longctx.benchmarks.oolong import data, scoring
 from helm_longctx.benchmarks.oolong.baselines import answer_real, answer_synth
-from helm_longctx.benchmarks.oolong.data import (
-    EPISODE_TOKENS,
-    LABELLED_TEXT,
-    QUESTIONS,
-    TEXT,
-    find_real_rows,
-    find_synth_rows,
-    load_real,
-    load_synth,
-)
 from helm_longctx.benchmarks.oolong.prompts import INPUT
-from helm_longctx.tasks import shapes
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.task import Task, Variant
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark
 
 TEST = {
     "agnews": "AGNews",
@@ -42,7 +27,7 @@ VALIDATION = {"spam": "Spam", "trec_coarse": "TREC"}
 _LENGTHS = {1 << power: 1 << power for power in range(10, 23)}
 """1k to 4m."""
 
-_EPISODES = {number * EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)}
+_EPISODES = {number * data.EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)}
 
 _MAX_TOKENS = 16384
 """The official code sets no limit. This one leaves room for a text of 128k in a window of 128k."""
@@ -66,16 +51,16 @@ _task = partial(
 def _synth_task(name: str, column: str) -> Task:
     split = "test" if name in TEST else "validation"
     return _task(
-        name=name if column == TEXT else f"{name}_labels",
+        name=name if column == data.TEXT else f"{name}_labels",
         alias=name,
-        title={**TEST, **VALIDATION}[name] + ("" if column == TEXT else ", labels given"),
-        load=partial(load_synth, column=column),
+        title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
+        load=partial(data.load_synth, column=column),
         score=partial(scoring.score, credit=scoring.credit_synth),
-        record_shapes={"answer_type": shapes.TEXT},
+        record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
-        num_samples=QUESTIONS,
-        sources=lambda length: (find_synth_rows(length, split, column),),
+        num_samples=data.QUESTIONS,
+        sources=lambda length: (data.find_synth_rows(length, split, column),),
         baseline=Baseline(answer_synth, "Label: spam"),
     )
 
@@ -88,19 +73,19 @@ def _synth_category(name: str, title: str, column: str) -> Category:
 _DND = _task(
     name="dnd",
     title="Critical Role",
-    load=load_real,
+    load=data.load_real,
     score=partial(scoring.score, credit=scoring.credit_real),
     sizes=_EPISODES,
     unit="episodes",
     num_samples=_REAL_SAMPLES,
-    sources=lambda length: (find_real_rows(length),),
+    sources=lambda length: (data.find_real_rows(length),),
     baseline=Baseline(answer_real, "\\boxed{0}"),
 )
 
 _CATEGORIES = (
-    _synth_category("", "OOLONG-synth", TEXT),
+    _synth_category("", "OOLONG-synth", data.TEXT),
     Category("real", "OOLONG-real", (_DND,)),
-    _synth_category("labels", "OOLONG-synth with Labels", LABELLED_TEXT),
+    _synth_category("labels", "OOLONG-synth with Labels", data.LABELLED_TEXT),
 )
 
 OOLONG = read_benchmark(__package__, _CATEGORIES)

@@ -1,5 +1,3 @@
 """RULER: thirteen generated tasks of any length, which the model's own tokenizer measures."""
 
 from helm_longctx.benchmarks.ruler.tasks import RULER as BENCHMARK
-
-__all__ = ["BENCHMARK"]

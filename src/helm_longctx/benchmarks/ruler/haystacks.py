@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from helm_longctx.data.release import PinnedFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.wheel import WheelFile
+from helm_longctx.tasks import DataRoot, PinnedFile, WheelFile
 from helm_longctx.tasks.key_words import read_words
 from helm_longctx.tasks.sentences import WordsInSentences
 

@@ -1,9 +1,12 @@
-"""RULER's thirteen tasks, and tasks of needles that differ from them in one number.
+"""RULER's thirteen tasks, tasks of needles that differ from them in one number, and the metrics.
 
-Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets) and
-scripts/config_tasks.sh (number of samples).
+Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets),
+scripts/config_tasks.sh (number of samples), scripts/eval/evaluate.py (`postprocess_pred`) and
+scripts/eval/synthetic/constants.py (metrics). The official result is the mean over samples in percent, rounded to two
+decimals.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -11,19 +14,33 @@ from typing import Any
 
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WORDS
-from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.data.download import Source
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks import STANDARD, DataRoot, Example, Record, Scores, Settings, Task, Template, read_benchmark
 from helm_longctx.tasks.benchmark import Category, Sweep
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.generation import Samples, Script
-from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.generation import Samples, make_example, make_script
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.task import AnswerKind, Baseline
+
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+def score_all(record: Record) -> Scores:
+    """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
+    hits = _hits(record)
+    return {"string_match_all": sum(hits) / len(hits)} if hits else {}
+
+
+def score_any(record: Record) -> Scores:
+    """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
+    hits = _hits(record)
+    return {"string_match_part": float(any(hits))} if hits else {}
+
+
+def _hits(record: Record) -> list[bool]:
+    output = _CONTROL.sub("\n", record["prediction"].strip()).strip().lower()
+    return [answer.lower() in output for answer in record["references"]]
+
 
 SAMPLES = 500
 NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
@@ -42,21 +59,11 @@ NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
 
 
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
-    """Draw the samples of a task.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is malformed.
-    """
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
-    output = task.output_tokens(settings)
-    script = Script(task.template, settings.counter, settings.level, output, settings.seed, root)
+    """Draw the samples of a task."""
+    script = make_script(task, settings, root, task.output_tokens(settings))
     for number, draw in enumerate(islice(samples(script), task.sample(settings))):
-        fields, answers = draw.all_fields, draw.answers
         # Only a single needle has one depth; other tasks have several pieces of evidence.
-        place = fields["context"].find(answers[0]) if task.template is NIAH else -1
-        depth = place / len(fields["context"]) if place >= 0 else None
-        yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
+        yield make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
 
 
 def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:

@@ -5,13 +5,9 @@ Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/sources/prepare_mmlu.py, p
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.shapes import TEXTS, are_all, is_text
+from helm_longctx.tasks import TEXTS, DataRoot, FileRow, HubDataset, InputError, JsonLines, Types, are_all, is_text
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
 _CONTEXT_COLUMNS: Types = {"context": dict}
@@ -95,11 +91,7 @@ def _read_asked(row: FileRow) -> Asked:
 def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
     """Yield the title and the text of each paragraph."""
     titles, sentences = row["context"].get("title"), row["context"].get("sentences")
-    if not (are_all(is_text)(titles) and _are_lists_of_texts(sentences) and len(titles) == len(sentences)):
+    if not (are_all(is_text)(titles) and are_all(are_all(is_text))(sentences) and len(titles) == len(sentences)):
         raise InputError(f"{row}: column 'context' must have as many lists of 'sentences' as texts in 'title'")
     for title, parts in zip(titles, sentences, strict=True):
         yield title, f"{title}\n{''.join(parts)}"
-
-
-def _are_lists_of_texts(value: Any) -> bool:
-    return are_all(are_all(is_text))(value)

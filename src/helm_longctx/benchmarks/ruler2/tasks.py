@@ -4,22 +4,60 @@ Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/ruler2/prepare.py (parameters, nu
 at 4809570 (branch rulerv2-ns), README.md (output budget, temperature).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.ruler2 import prompts, scoring
-from helm_longctx.benchmarks.ruler2.baselines import choose_letter, copy_question, find_document
 from helm_longctx.benchmarks.ruler2.generate import Samples, draw_needles, number_documents, number_questions
 from helm_longctx.benchmarks.ruler2.material import HOTPOTQA, MMLU
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.baseline import AnswerKind, Baseline, Strategy
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.generation import Script
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Scorer, Settings, Task
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks import STANDARD, Category, DataRoot, Message, Template, read_benchmark
+from helm_longctx.tasks.generation import make_example, make_script
+from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Baseline, Example, Scorer, Settings, Strategy, Task
+
+_COPY_ALL, _COPY_STEPS, _COPY_ONE = (
+    Template(text, "", separator="") for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)
+)
+_SOLVE = tuple(
+    Template(prompts.SOLVE_CONTEXT + text, "", separator="") for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
+)
+_FIND = tuple(Template(text, "", separator="") for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER))
+
+_DOCUMENT = re.compile(r"^Document (\d+):\n(.*(?:\n.+)*)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+
+
+def copy_question(messages: Sequence[Message]) -> str | None:
+    """Copy the questions with a number; None if the conversation asks for none."""
+    prompt = messages[-1]["content"]
+    for template in (_COPY_ALL, _COPY_STEPS, _COPY_ONE):
+        fields = template.parse(prompt)
+        if fields is not None:
+            found = re.findall(rf"^Question {re.escape(fields['query'])}: (.*)$", fields["context"], re.MULTILINE)
+            order = re.match(r"\d+", fields.get("order", ""))
+            one = found[int(order[0]) - 1 :][:1] if order else found[:1]
+            return "\n\n".join(found if template is _COPY_ALL else [*found, *one] if template is _COPY_STEPS else one)
+    return None
+
+
+def choose_letter(messages: Sequence[Message]) -> str | None:
+    """Choose the first option; None if the conversation asks for none."""
+    return "\\boxed{A}" if any(template.parse(messages[-1]["content"]) for template in _SOLVE) else None
+
+
+def find_document(messages: Sequence[Message]) -> str | None:
+    """Find the document with the most words of a text or a question; None if none is asked for."""
+    for template in _FIND:
+        fields = template.parse(messages[-1]["content"])
+        if fields is not None:
+            words = {*_WORD.findall(fields["query"].lower())}
+            found = _DOCUMENT.findall(fields["context"])
+            documents: list[tuple[str, set[str]]] = [(n, {*_WORD.findall(text.lower())}) for n, text in found]
+            # A long document must share more words.
+            best = max(documents, key=lambda each: len(each[1] & words) / (len(each[1]) + 10), default=("", {""}))
+            return best[0]
+    return None
+
 
 SAMPLES, MAX_TOKENS = 100, 16384
 
@@ -34,23 +72,14 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples, evide
     Args:
         evidence: the start of the only piece of evidence, with placeholders for the first answer and the question;
             empty if there are several pieces.
-
-    Raises:
-        InputError: there is no tokenizer, or a file is malformed.
     """
-    if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
     # The length counts the prompt alone.
-    script = Script(task.template, settings.counter, settings.level, 0, settings.seed, root)
+    script = make_script(task, settings, root, output=0)
     for number, draw in enumerate(samples(script, task.sample(settings))):
-        fields, answers = draw.all_fields, draw.answers
-        place = (
-            fields["context"].find(evidence.format(answer=answers[0], query=draw.fields["query"])) if evidence else -1
-        )
-        depth = place / len(fields["context"]) if place >= 0 else None
+        start = evidence.format(answer=draw.answers[0], query=draw.fields["query"]) if evidence else None
         # All tasks ask the same questions of HotpotQA.
         group = f"{TEXT_GROUP}hotpotqa {number}" if HOTPOTQA in task.sources(settings.length) else ""
-        yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth, group=group)
+        yield make_example(task, number, draw, start, group)
 
 
 def _task(

@@ -13,10 +13,7 @@ from typing import Any
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
 from helm_longctx.data.jsonl import JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.shapes import TEXT, Shape, is_text
-from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks import TEXT, DataRoot, Example, Message, Settings, Shape, Task, is_text
 
 TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""
@@ -24,12 +21,11 @@ ROOM = 1000
 """Additional tokens that the official code leaves free if each question is a request of its own."""
 
 
-def _are_whole(value: Any) -> bool:
+_CONTEXT = Shape(
+    "text or a list of whole numbers",
     # A context has up to 100,000 numbers. Their types are compared at once, which is several times faster.
-    return isinstance(value, list) and {*map(type, value)} <= {int}
-
-
-_CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or _are_whole(value))
+    lambda value: is_text(value) or (isinstance(value, list) and {*map(type, value)} <= {int}),
+)
 _TARGET = re.compile(r"(The .+) is")
 
 Fields = Mapping[str, str]
@@ -69,9 +65,6 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool)
     Args:
         name: the data set's.
         apart: whether each question is a request of its own, and not the turn of a conversation.
-
-    Raises:
-        InputError: the file is malformed, or a package that the scores need is not installed.
     """
     (path,) = task.paths(settings.length)
     return islice(_load_all(JsonLines(root / path, {"multi_turns": list}), name, apart), task.sample(settings))

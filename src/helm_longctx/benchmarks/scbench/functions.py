@@ -13,7 +13,7 @@ from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.tasks.shapes import Shape, are_all, is_text
+from helm_longctx.tasks.task import Shape, are_all, is_text
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
@@ -34,12 +34,9 @@ _PAIRS = are_all(lambda pair: are_all(is_text)(pair) and len(pair) == len(("name
 _BLOCK = re.compile(r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILINE)
 
 
-def _is_function(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("lang") in [*QUERIES] and _PAIRS(value.get("functions"))
-
-
 FUNCTION = Shape(
-    "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code", _is_function
+    "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code",
+    lambda value: isinstance(value, dict) and value.get("lang") in [*QUERIES] and _PAIRS(value.get("functions")),
 )
 
 

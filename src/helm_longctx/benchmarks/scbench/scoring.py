@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
-from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
-from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import f1, normalize_chinese
+from helm_longctx.tasks import TEXT, TEXTS, Record, Scores, Shape, are_all, is_number, is_text, is_whole
+from helm_longctx.tasks.choices import best_character_f1, find_choice, rouge_l_sum
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
 """The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
 _LETTERS = Shape("text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v)))
-_STARTS = ("answer is:", "answer:", "answer is", "option is")
 
 
 def share_of_answers(output: str, answers: Sequence[str]) -> float:
@@ -31,22 +29,6 @@ def has_any_answer(output: str, answers: Sequence[str]) -> bool:
     return any(text.upper() in output.strip().upper() for text in answers)
 
 
-def is_right_choice(output: str, answers: Sequence[str]) -> bool:
-    """Return whether the output names the right choice; `answers` are its text and its letter."""
-    output = output.strip()
-    if not output or output[0] in "ABCD":
-        return bool(output) and output[0] in answers
-    if output in answers:
-        return True
-    output = re.sub(" +", " ", re.sub(r"""[\n"'.,?!{}]""", " ", output))
-    if start := next((start for start in _STARTS if start in output), None):
-        # The character after the start of an answer is skipped, whatever it is.
-        rest = output.partition(start)[2]
-        return bool(rest) and rest[1:].startswith(tuple(answers))
-    # A word such as BC ends the search for a letter, too, as in the official code.
-    return next((word for word in output.split() if word in "ABCD"), None) in answers
-
-
 def equals_number(output: str, answer: float) -> bool:
     """Return whether the first number of the output is the answer. If the answer is whole, decimals do not count."""
     found = re.search(r"\d+\.\d+|\d+", output)
@@ -56,19 +38,6 @@ def equals_number(output: str, answer: float) -> bool:
 def has_first_digits(output: str, answer: str) -> bool:
     """Return whether the first digits of the output are the answer; without digits, whether the answer is empty."""
     return (re.findall("[0-9]+", output) or [""])[0] == answer
-
-
-def best_character_f1(output: str, answers: Sequence[str]) -> float:
-    """Return the F1 of the characters with the best answer. Of a text, each character is an answer."""
-    characters = normalize_chinese(output)
-    return max(f1(characters, normalize_chinese(text)) for text in answers)
-
-
-def rouge_l_sum(output: str, answer: str) -> float:
-    """Return the F1 of ROUGE-Lsum without stemming."""
-    from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
-
-    return float(RougeScorer(["rougeLsum"]).score(answer, output)["rougeLsum"].fmeasure)
 
 
 class Measure(NamedTuple):
@@ -88,10 +57,10 @@ MEASURES = {
     "scbench_repoqa": Measure("pass@1", FUNCTION, is_right_function),
     "scbench_qa_eng": Measure("accuracy", TEXTS, has_any_answer),
     "scbench_qa_chn": Measure("f1", _LETTERS, best_character_f1),
-    "scbench_choice_eng": Measure("accuracy", TEXTS, is_right_choice),
+    "scbench_choice_eng": Measure("accuracy", TEXTS, find_choice),
     "scbench_many_shot": Measure("accuracy", _LETTERS, has_any_answer),
     "scbench_mf": Measure("accuracy", Shape("a number", is_number), equals_number),
-    "scbench_summary": Measure("rougeLsum", TEXT, rouge_l_sum),
+    "scbench_summary": Measure("rougeLsum", TEXT, lambda output, answer: rouge_l_sum(output, [answer])),
     "scbench_passkey": Measure("accuracy", TEXT, has_first_digits),
 }
 """The measures by the official names of the kinds of questions."""

@@ -9,13 +9,7 @@ from functools import partial
 from helm_longctx.benchmarks.scbench.data import load
 from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.tasks.baseline import Baseline
-from helm_longctx.tasks.benchmark import Category, Metric
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import NO_TEMPLATE
+from helm_longctx.tasks import NO_TEMPLATE, Baseline, Category, HubDataset, Message, Metric, Task, read_benchmark
 
 PASSAGE = 300
 """Number of characters that the baseline repeats."""

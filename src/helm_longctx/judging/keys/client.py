@@ -1,24 +1,24 @@
 """Creates HELM clients that use a judge's own credentials."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
-from helm.common.request import Request, RequestResult
+from helm.common.request import ErrorFlags, Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, setting
-from helm_longctx.judging.keys.find import IN_FILE, FoundKey, find_key, judge_prefix
-from helm_longctx.judging.keys.renewal import RenewingClient
+from helm_longctx.judging.keys.find import IN_FILE, KeySource, find_key, judge_prefix
+from helm_longctx.models.apis.oauth import TokenError, variable
 from helm_longctx.models.apis.sending import limit_time
-from helm_longctx.models.apis.tokens import variable
-from helm_longctx.redaction.text import register_credentials
+from helm_longctx.redaction.text import redact, register_credentials
 
 
 def judge_client(deployment: str, client: AutoClient, seconds: float | None = None) -> Client:
@@ -41,10 +41,16 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
     seconds = seconds or setting(TIMEOUT)
     found = find_key(record, client.credentials)
     if found is None:
-        _warn_of_unused_key(record)
+        for prefix in judge_prefix(record):
+            if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
+                hwarn(f"judge {deployment}: its client takes no key, so {prefix}_* are not used")
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
-    _log_origin(record, found)
+    own = judge_prefix(record)
+    is_own = own and found.origin.startswith(own[0])
+    unset = f"{own[0]}_API_KEY is not set; " if own and not is_own else ""
+    main = "" if is_own or found.origin == IN_FILE else "the main key, "
+    hlog(f"judge {deployment}: {unset}using {main}{found.origin}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
@@ -55,6 +61,81 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
         return limit_time(own._get_client(deployment), seconds)
 
     return RenewingClient(build, found.keys, found.origin)
+
+
+class RenewingClient(Client):
+    """Sends requests with the current key. A request whose key is refused is sent once more with a new key.
+
+    Args:
+        build: creates a client for a key.
+        keys: source of keys.
+        origin: name of the source, for errors.
+    """
+
+    def __init__(self, build: Callable[[str], Client], keys: KeySource, origin: str):
+        self._build, self._keys, self._origin = build, keys, origin
+        self._lock = threading.Lock()
+        self._built: tuple[str, Client] | None = None
+        self._useless: str | None = None
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Send a request. Errors contain no secrets, and a refused key is reported as not retriable.
+
+        Raises:
+            InputError: the client cannot be made, for example because a package is missing.
+        """
+        try:
+            key = self._keys.current()
+            result = self._send(request, key)
+            # If a new key is refused as well, the problem is not the key: do not request more keys.
+            if _is_refusal(result) and key != self._useless:
+                new = self._keys.renew(key)
+                result = self._send(request, new) if new != key else result
+                self._useless = new if _is_refusal(result) else None
+        except TokenError as error:
+            return failure_result(Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error))
+        if _is_refusal(result):
+            return failure_result(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
+        return replace(result, error=redact(result.error)) if result.error else result
+
+    def current(self) -> Client:
+        """Return the client with the current key.
+
+        Raises:
+            TokenError: no token could be obtained.
+        """
+        return self._client(self._keys.current())
+
+    def _send(self, request: Request, key: str) -> RequestResult:
+        try:
+            return self._client(key).make_request(request)
+        except InputError:
+            raise
+        except Exception as error:  # clients raise errors of any type, which may quote the key
+            return failure_result(failure_of_error(error), f"{type(error).__name__}: {error}")
+
+    def _client(self, key: str) -> Client:
+        with self._lock:
+            # One client is kept, because each has a pool of connections of its own.
+            if self._built is None or self._built[0] != key:
+                self._built = (key, self._build(key))
+            return self._built[1]
+
+
+def _is_refusal(result: RequestResult) -> bool:
+    return failure_of(result) is Failure.BAD_KEY
+
+
+def failure_result(kind: Failure, error: str) -> RequestResult:
+    """Create the result of a failed request, with secrets redacted from the error."""
+    return RequestResult(
+        success=False,
+        embedding=[],
+        completions=[],
+        cached=False,
+        error=label_error(kind, redact(error)),
+        error_flags=ErrorFlags(is_retriable=kind.is_retriable),
+    )
 
 
 class UnavailableClient(Client):
@@ -80,19 +161,3 @@ def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
             variables but not their values.
     """
     find_key(get_model_deployment(deployment), credentials)
-
-
-def _log_origin(deployment: ModelDeployment, found: FoundKey) -> None:
-    """Log where the judge's key comes from."""
-    own = judge_prefix(deployment)
-    if own and found.origin.startswith(own[0]):
-        hlog(f"judge {deployment.name}: using {found.origin}")
-        return
-    unset = f"{own[0]}_API_KEY is not set; " if own else ""
-    hlog(f"judge {deployment.name}: {unset}using {'' if found.origin == IN_FILE else 'the main key, '}{found.origin}")
-
-
-def _warn_of_unused_key(deployment: ModelDeployment) -> None:
-    for prefix in judge_prefix(deployment):
-        if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
-            hwarn(f"judge {deployment.name}: its client takes no key, so {prefix}_* are not used")

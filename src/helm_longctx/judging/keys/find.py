@@ -1,22 +1,19 @@
 """Finds a judge's key: in the variables of its family and its host, HELM's credentials, and the variables of its
 library."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from helm.benchmark.model_deployment_registry import ModelDeployment
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.keys.renewal import FixedKey, KeySource
+from helm_longctx.models.apis.oauth import PAGE, find_tokens, variable
 from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
-from helm_longctx.models.apis.tokens import PAGE, find_tokens, variable
 from helm_longctx.redaction.text import register_secret
 
 FAMILIES = {
@@ -36,6 +33,34 @@ LIBRARIES = {
 """HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
 
 IN_FILE = "the key in HELM's credentials file"
+
+
+class KeySource(Protocol):
+    """Interface of sources of keys."""
+
+    def current(self) -> str:
+        """Return the key to use now."""
+        ...
+
+    def renew(self, refused: str) -> str:
+        """Return another key than the refused one, or the same if there is no other."""
+        ...
+
+
+class FixedKey:
+    """A source with a single key."""
+
+    def __init__(self, key: str):
+        register_secret(key)
+        self._key = key
+
+    def current(self) -> str:
+        """Return the key."""
+        return self._key
+
+    def renew(self, refused: str) -> str:
+        """Return the same key."""
+        return self._key
 
 
 @dataclass(frozen=True)
@@ -66,9 +91,12 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
         return None
     library, needed = needs
     prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
+    # As in HELM's `provide_api_key`, but names with dots are found, too, whose quotes HOCON keeps.
+    names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
+    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(deployment.name)
     found = (
         _first_in_environment(prefixes)
-        or _in_credentials(deployment, credentials)
+        or (FoundKey(IN_FILE, FixedKey(key)) if key else None)
         or _first_in_environment([library] if library else [])
     )
     if found is None and needed:
@@ -90,7 +118,11 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     try:
         client = get_class_by_name(spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled) as error:
-        raise MissingPackageError(f"judge={deployment.name}: {_explain_import(spec.class_name, error)}") from None
+        why = f"its client cannot be loaded: {error}"
+        for each in providers().values():
+            if spec.class_name.rpartition(".")[2] in each.helm_clients:
+                why = f"its client needs {each.package}; install with: pip install '{each.install}'"
+        raise MissingPackageError(f"judge={deployment.name}: {why}") from None
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
@@ -100,14 +132,6 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None
     return library, parameter.default is inspect.Parameter.empty or any(name in LIBRARIES for name in theirs)
-
-
-def _explain_import(class_name: str, error: Exception) -> str:
-    """Say which of our extras a client of HELM needs, or repeat the error about any other client."""
-    for provider in providers().values():
-        if class_name.rpartition(".")[2] in provider.helm_clients:
-            return f"its client needs {provider.package}; install with: pip install '{provider.install}'"
-    return f"its client cannot be loaded: {error}"
 
 
 def judge_prefix(deployment: ModelDeployment) -> list[str]:
@@ -132,13 +156,6 @@ def _first_in_environment(prefixes: list[str]) -> FoundKey | None:
         if key := variable(f"{prefix}_API_KEY"):
             return FoundKey(f"{prefix}_API_KEY", FixedKey(key))
     return None
-
-
-def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
-    """Look up a key like HELM's `provide_api_key`, but also find names with dots, whose quotes HOCON keeps."""
-    names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
-    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(deployment.name)
-    return FoundKey(IN_FILE, FixedKey(key)) if key else None
 
 
 def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bool:

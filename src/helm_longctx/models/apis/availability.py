@@ -6,18 +6,28 @@ deployments, and some servers have no list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
+import orjson
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, get_model_deployment
+from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import Request
 
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.models.apis.attempt import try_once
-from helm_longctx.models.apis.listing import ListedModel, get_model, list_models, nearest
+from helm_longctx.models.apis.guard import guard_library, response_type
 from helm_longctx.models.apis.oauth import TokenError
+from helm_longctx.models.apis.prices import MODEL_ARGUMENTS
+from helm_longctx.models.apis.provider import library_provider
+from helm_longctx.models.apis.sending import try_once
 from helm_longctx.models.apis.usage import is_empty
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
@@ -29,6 +39,32 @@ FEWEST_TOKENS = 16
 
 MISSING = (Failure.UNKNOWN_MODEL, Failure.BAD_KEY)
 """Failures after which no later request can succeed. All others may pass, or say nothing about the model."""
+
+PATIENCE = 20.0
+"""Seconds that a models route may take."""
+
+_NEAREST = 5
+
+_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens")
+"""Fields with the length of a context in tokens, in this order: vLLM, SGLang and NIM; OpenRouter and Together; Groq;
+Mistral; Anthropic."""
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model on a server; None stands for what the server does not say.
+
+    Args:
+        name: the model's name in requests.
+        context: the length of the context in tokens, output included.
+        source: the hub name or the folder of the weights.
+        shutdown: the day of the shutdown, as the server writes it.
+    """
+
+    name: str
+    context: int | None = None
+    source: str | None = None
+    shutdown: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,11 +90,7 @@ class Availability:
 
 
 def tiny_request(model: str, deployment: str, messages: list[dict[str, str]] | None = None) -> Request:
-    """Return a request that costs next to nothing.
-
-    Args:
-        messages: the messages before the prompt.
-    """
+    """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(model, deployment, prompt=PROMPT, messages=messages, max_tokens=FEWEST_TOKENS)
 
 
@@ -74,12 +106,25 @@ def ask_model(client: Client, request: Request) -> Availability:
     return Availability(failure, abbreviate(redact(" ".join((result.error or "").split()))), is_silent=is_silent)
 
 
-def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
-    """Return the models in the list of a server, and why there is no list.
+def list_models(client: Any) -> list[ListedModel]:
+    """Ask a server for its models.
 
     Args:
         client: a HELM client on the package of a provider.
+
+    Raises:
+        APIError: of the package; the server cannot be reached, or has no such route.
+        ValueError: the answer is not a list of models.
     """
+    reply = _get(client, "")
+    rows = reply.get("data") if isinstance(reply, Mapping) else reply  # Together answers with a bare list
+    if not isinstance(rows, list):
+        raise ValueError("the models route did not answer with a list")
+    return [_model(row) for row in rows if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
+
+
+def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
+    """Return the models in the list of a server, and why there is no list; see `list_models`."""
     try:
         return list_models(client), Availability()
     except Exception as error:  # of the package, of its HTTP library or of a parser
@@ -100,13 +145,113 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
     """Return what a server with a list says about a model.
 
     Args:
-        models: the list. A model that it lacks is looked up by its name, because lists can lack aliases.
+        models: the list. A model that it lacks is looked up by its name, because lists can lack aliases and the names
+            of deployments.
     """
     if found := next((each for each in models if each.name == name), None):
         return Availability(listed=found)
     try:
-        return Availability(listed=get_model(client, name))
-    except Exception as error:  # as above
+        row = _get(client, name)
+        if not isinstance(row, Mapping) or "id" not in row:
+            raise ValueError
+        return Availability(listed=_model(row))
+    except Exception as error:  # of the package, of its HTTP library or of a parser
         if getattr(error, "status_code", None) != 404:
             return Availability(Failure.UNKNOWN, "the list may be incomplete")
         return Availability(Failure.UNKNOWN_MODEL, f"it has {nearest(name, [each.name for each in models])}")
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """List the names with the most similar spelling; the first names if none is similar."""
+    by_lower = {each.lower(): each for each in names}
+    close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
+    return ", ".join(close or names[:_NEAREST])
+
+
+def _get(client: Any, name: str) -> Any:
+    """Ask for a model, or for all models if the name is empty."""
+    library, provider = client.client, library_provider(client)
+    if provider is None:
+        raise ValueError("the client has no models route")
+    route = f"{provider.version}/models".removeprefix(provider.address_part)
+    path = f"{route}/{name}" if name else f"{route}{provider.models_query}"
+    guard_library(library)  # it can be of HELM's own client
+    # The package's client is used for its address, key, headers and proxy. The response is raw, because not all servers
+    # answer with the package's types.
+    patient = library.with_options(timeout=PATIENCE, max_retries=0)
+    return orjson.loads(patient.get(path, cast_to=response_type(library)).content)
+
+
+def _model(row: Mapping[str, Any]) -> ListedModel:
+    # Some servers send 0 or null for a length that they do not know.
+    context = next((row[field] for field in _CONTEXT if isinstance(row.get(field), int) and row[field] > 0), None)
+    texts = {field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)}
+    # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
+    return ListedModel(str(row["id"]), context, texts.get("root"), texts.get("shutdown_date"))
+
+
+def check_models(
+    names: Iterable[str], credentials: Mapping[str, Any], storage: str
+) -> Iterator[tuple[bool | None, str]]:
+    """Ask the providers of deployments whether they have the models. Nothing is generated.
+
+    Args:
+        names: deployments that HELM knows.
+        credentials: HELM's credentials.
+        storage: a folder in which HELM's clients may write.
+
+    Yields:
+        Whether a model exists, None if that is unknown, and a line of text about it. It is unknown if a key is missing
+        or a provider cannot be reached.
+    """
+    # HELM makes the clients, so address, key and headers are the same as in a run.
+    clients = AutoClient(credentials, storage, BlackHoleCacheBackendConfig())
+    lists: dict[tuple[str, str], tuple[list[ListedModel], Availability]] = {}
+    for name in names:
+        try:
+            client = clients._get_client(name)
+        except Exception as error:  # clients raise many kinds for a missing key or package
+            yield None, f"{name} was not checked: {describe_error(error)}"
+            continue
+        if library_provider(client) is None:
+            yield None, f"{name} was not checked: its client has no models route"
+            continue
+        # The models that a provider lists depend on the account, so there is a list for each address and key.
+        address = (str(client.client.base_url), str(client.client.api_key))
+        if address not in lists:
+            lists[address] = list_available(client)
+        yield _check(name, client, *lists[address])
+
+
+def _check(name: str, client: Any, models: list[ListedModel], state: Availability) -> tuple[bool | None, str]:
+    server, deployment = client.client.base_url, get_model_deployment(name)
+    if state.failure is Failure.BAD_KEY:
+        return False, f"{name}: {server} refuses the key"
+    if state.failure is not None:
+        return None, f"{name} was not checked: {server}: {state.reason}"
+    arguments = (deployment.client_spec.args.get(each) for each in MODEL_ARGUMENTS)
+    model = str(next(filter(None, arguments), str(deployment.model_name).partition("/")[2]))
+    found = look_up(client, model, models)
+    if found.exists is None:
+        return None, f"{name} is not in the list of {server}, which may be incomplete"
+    if found.listed is None:
+        return False, f"{name}: {server} does not have the model {model}; {found.reason}"
+    return True, f"{name} exists" + (f" until {found.listed.shutdown}" if found.listed.shutdown else "")
+
+
+def read_names(folder: Path) -> list[str]:
+    """Return the names of the deployments in a folder's model_deployments.yaml; an empty list without this file."""
+    path = folder / "model_deployments.yaml"
+    rows = read_yaml(path)["model_deployments"] if path.is_file() else []
+    return [str(row["name"]) for row in rows]
+
+
+def has_key(name: str, credentials: Mapping[str, Any]) -> bool:
+    """Whether `name` is a deployment whose key is set in the environment or in HELM's credentials."""
+    deployment = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(name)
+    if deployment is None:
+        return False
+    host = deployment.host_organization
+    # HELM's credentials and the variables of most packages are named after the host organization.
+    variable = deployment.client_spec.args.get("api_key_env", f"{host.upper()}_API_KEY")
+    return bool(os.environ.get(variable)) or f"{host}ApiKey" in credentials

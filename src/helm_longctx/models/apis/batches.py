@@ -9,17 +9,14 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import IO, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from helm_longctx.environment import max_reply
 from helm_longctx.failures import Failure, label_error
-from helm_longctx.models.apis.parameters import Body
-
-if TYPE_CHECKING:
-    from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.protocol import Body
 
 RETRIES = 5
 """Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
@@ -70,8 +67,7 @@ class Progress:
     reason: str
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(NamedTuple):
     """The outcome of a search for a batch: its identifier if it was found, and whether a later search is pointless."""
 
     batch: str | None
@@ -82,14 +78,8 @@ class UnsureError(Exception):
     """It is unknown whether a batch was created."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a line says about a request: a reply in the API's format, or an error.
-
-    Args:
-        name: the request's name; None if it cannot be read.
-        line: where the line is, for messages.
-    """
+class Outcome(NamedTuple):
+    """What a line, whose place messages name, says about a request: a reply in the API's format, or an error."""
 
     name: str | None
     reply: Body | None
@@ -127,7 +117,7 @@ class Service(ABC):
     `progress` and `outcomes` raise `LostResultsError` if the provider does not know the batch any more.
 
     Args:
-        client: the client of the deployment that is asked.
+        client: the client of the deployment that is asked, a `ProviderClient`.
         run_path: the run's folder.
 
     Attributes:
@@ -141,7 +131,7 @@ class Service(ABC):
     has_server: ClassVar[bool] = True
 
     @abstractmethod
-    def __init__(self, client: ProviderClient, run_path: Path): ...
+    def __init__(self, client: Any, run_path: Path): ...
 
     @abstractmethod
     def line(self, name: str, route: str, body: Body) -> bytes:
@@ -186,11 +176,11 @@ def read_outcomes(chunks: Iterable[bytes], source: str, read: Callable[[Body], R
     Args:
         chunks: the content, in pieces of any size.
         source: the file's name for messages.
-        read: reads the outcome from the object in a line; it may raise any of `FORMAT_ERRORS`.
+        read: reads the outcome from the object in a line; it may raise any of `_FORMAT_ERRORS`.
     """
     for number, line in enumerate(split_lines(chunks), 1):
         if line.strip():
-            yield _outcome(line, f"line {number} of {source}", read)
+            yield _read_outcome(line, f"line {number} of {source}", read)
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -210,11 +200,11 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(line)
 
 
-FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Errors of code that reads a line in another format."""
 
 
-def _outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> Outcome:
+def _read_outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> Outcome:
     row: Any = None
     try:
         if len(line.rstrip(b"\n")) > max_reply():
@@ -223,27 +213,17 @@ def _outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> Outcom
         row = json.loads(line)
         reply, error = read(row)
         return Outcome(check_type(row["custom_id"], str), reply, error, where)
-    except FORMAT_ERRORS as problem:
+    except _FORMAT_ERRORS as problem:
         # The error's text could quote the answer, so only its type is named.
         error = label_error(Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}")
-        return Outcome(_find_name(line, row), None, error, where)
-
-
-def _find_name(line: bytes, row: Any) -> str | None:
-    """Return the request's name in a line that cannot be read; None if there is none."""
-    if row is None:
-        found = _NAME.search(line)
-        return found[1].decode("ascii", "replace") if found else None
-    name = row.get("custom_id") if isinstance(row, dict) else None
-    return name if isinstance(name, str) else None
+        name = row.get("custom_id") if isinstance(row, dict) else None
+        if row is None and (found := _NAME.search(line)):
+            name = found[1].decode("ascii", "replace")
+        return Outcome(name if isinstance(name, str) else None, None, error, where)
 
 
 def check_type(value: Any, kind: type[Value]) -> Value:
-    """Return a value of a type.
-
-    Raises:
-        TypeError: the value has another type.
-    """
+    """Return a value of a type; raise a `TypeError` if it has another one."""
     if not isinstance(value, kind):
         raise TypeError
     return value
@@ -274,16 +254,13 @@ def retrieve(batches: Any, part: Part) -> Any:
     try:
         return batches.retrieve(part.batch)
     except Exception as error:
-        if not is_missing(error) or not _can_list(batches):
-            raise
-        raise LostResultsError from error
-
-
-def _can_list(batches: Any) -> bool:
-    try:
-        return isinstance(batches.list(limit=1).data, list)
-    except Exception:  # the first error is reported
-        return False
+        can_list = False
+        if is_missing(error):
+            with suppress(Exception):  # the first error is reported
+                can_list = isinstance(batches.list(limit=1).data, list)
+        if can_list:
+            raise LostResultsError from error
+        raise
 
 
 @contextmanager

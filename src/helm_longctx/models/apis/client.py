@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from importlib import import_module
 from threading import local
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
@@ -21,30 +21,27 @@ from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
-from helm_longctx.models.apis.bodies import (
-    digest_prompt,
-    name_malformed,
-    parameters_of,
-    read_reply,
-    serialize,
-    without_prompt,
-)
+from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
-from helm_longctx.models.apis.guard import guard
-from helm_longctx.models.apis.http import http_library, response_type, ssl_context
-from helm_longctx.models.apis.names import find_other_model
-from helm_longctx.models.apis.parameters import Body, Parameters
+from helm_longctx.models.apis.guard import guard, http_library, response_type, ssl_context
+from helm_longctx.models.apis.oauth import SAFE_ADDRESS, TokenSource, find_tokens, variable
+from helm_longctx.models.apis.parameters import Parameters
+from helm_longctx.models.apis.protocol import Body
+from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace, retry_after
-from helm_longctx.models.apis.replies import TimedEvents
-from helm_longctx.models.apis.tokens import SAFE_ADDRESS, TokenSource, find_tokens
-from helm_longctx.models.apis.usage import Measures, usage_of, with_cut, with_measures, with_model, with_sent
+from helm_longctx.models.apis.usage import (
+    Measures,
+    find_other_model,
+    usage_of,
+    with_cut,
+    with_measures,
+    with_model,
+    with_sent,
+)
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.origin import is_direct
 from helm_longctx.redaction.text import redact, register_secret
-
-if TYPE_CHECKING:
-    from helm_longctx.models.apis.provider import Provider
 
 NO_KEY = "helm-longctx has no key"
 """The key that the packages get for a `base_url` without a key, which they need. No request carries it."""
@@ -116,19 +113,7 @@ class _OwnLibrary:
         self.http_client.close()
 
 
-class _Record:
-    """The attribute `provider` of a client's class and of its objects, which is looked up among the providers in use.
-
-    If records set the attribute, a provider that is left out could answer for another one.
-    """
-
-    def __get__(self, client: object, owner: type) -> Provider:
-        from helm_longctx.models.apis.provider import find_record
-
-        return find_record(owner)
-
-
-class ProviderClient(CachingClient):
+class ProviderClient(ApiClient):
     """A HELM client on a provider's official package. Several threads may call it.
 
     Args:
@@ -138,21 +123,10 @@ class ProviderClient(CachingClient):
         base_url: the address; None for the provider's own.
         settings: see `Settings`.
 
-    Attributes:
-        client: the package's client. Callers may replace it by one with other options, but requests use an HTTP client
-            of their thread.
-        parameters: the parameters that the model refuses, as far as they are known.
-
     Raises:
         InputError: the package is not installed, an argument is invalid, or the variable of `api_key_env` is not
             set.
     """
-
-    provider = _Record()
-    """The record of the provider."""
-
-    takes_tokens: ClassVar[bool] = False
-    """Whether the key is a bearer token, so that it can be one of OAuth 2.0."""
 
     caches_prompts: ClassVar[bool] = True
     """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
@@ -160,7 +134,7 @@ class ProviderClient(CachingClient):
     def __init__(
         self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
     ):
-        super().__init__(cache_config=cache_config)
+        super().__init__(cache_config)
         require_modules((self.provider.package,), type(self).__name__, self.provider.install)
         names = [field.name for field in fields(Settings)]
         for name in settings.keys() - names:
@@ -177,9 +151,10 @@ class ProviderClient(CachingClient):
         options = {
             "http_client": http_client,
             "api_key": self._find_key(api_key, base_url),
-            "base_url": base_url or self._own_address(),
+            # The address of the provider itself is only given to packages that do not know it.
+            "base_url": base_url or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
-            "timeout": self._timeout(),
+            "timeout": self.settings.timeout or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT),
             "max_retries": 0,  # the runner and the judges retry
         }
         with self._name_errors(f"base_url={redact(address)!r}"):
@@ -198,11 +173,6 @@ class ProviderClient(CachingClient):
             raise InputError(
                 f"{type(self).__name__}: {what} cannot be used: {describe_error(error)}; {advice}"
             ) from error
-
-    @classmethod
-    def request_form(cls, arguments: Mapping[str, Any]) -> str:
-        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides."""
-        return "chat"
 
     def route(self, request: Request) -> str:
         """Return the path to which a request is sent, as it stands in files of batches."""
@@ -257,7 +227,7 @@ class ProviderClient(CachingClient):
         try:
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
-            sent = reply.get("sent") or without_prompt(self.body(request))
+            sent = reply.get("sent") or protocol.without_prompt(self.body(request))
             result = with_cut(with_model(with_sent(self.parse(request, reply), sent), reply.get("model")))
             result = with_measures(result, Measures(first_token_seconds=reply.get("first_token_seconds")))
         except Exception as error:  # replies can have any structure
@@ -285,18 +255,28 @@ class ProviderClient(CachingClient):
         return replace(self.result(request, reply), cached=cached, **times)
 
     def cache_key(self, request: Request) -> Mapping[str, Any]:
-        """Return the key under which the request cache has the reply to a request."""
-        return CachingClient.make_cache_key(self._cache_key(request), request)
+        """Return the key under which the request cache has the reply to a request.
+
+        A digest stands in the place of the prompt, so that the key of a long prompt is short. Learned changes are not
+        part of the key, because a later process has to find the reply before it learns them.
+        """
+        body = self._wanted_body(without_beginning(request))
+        raw = {"route": self.route(request), **protocol.parameters_of(body), "sha256": protocol.digest_prompt(body)}
+        return CachingClient.make_cache_key(raw, request)
 
     def _ask(self, request: Request) -> Body:
         wanted = self._wanted_body(request)
-        tokens = _characters(request) / CHARACTERS + request.max_tokens
+        characters = len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
+        tokens = characters / CHARACTERS + request.max_tokens
         limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
         rate = pace(str(self.client.base_url), wanted["model"], *limits)
         reply = None
         # Each round learns a new change, so the loop ends when nothing is left to drop or rename.
         while reply is None:
-            sent = self._form_body(wanted)
+            body = self.parameters.apply(wanted)
+            # The changes are applied twice: `_stream_fields` has to see a learned `stream`, and the model can refuse
+            # the fields that it adds.
+            sent = self.parameters.apply({**body, **self._stream_fields(body)})
             rate.wait(tokens)
             try:
                 reply = wrap_request_time(partial(self._exchange, request, sent))()
@@ -310,27 +290,21 @@ class ProviderClient(CachingClient):
         if usage := usage_of(result):
             free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
-        return {**reply, "sent": without_prompt(sent)}
-
-    def _form_body(self, wanted: Body) -> Body:
-        body = self.parameters.apply(wanted)
-        # The changes are applied twice: `_stream_fields` has to see a learned `stream`, and the model can refuse the
-        # fields that it adds.
-        return self.parameters.apply({**body, **self._stream_fields(body)})
+        return {**reply, "sent": protocol.without_prompt(sent)}
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
-        path, content = self.route(request).removeprefix(self.provider.address_part), serialize(body)
+        path, content = self.route(request).removeprefix(self.provider.address_part), protocol.serialize(body)
         library = self._thread_library()
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
             response = library.post(path, cast_to=response_type(library), content=content)
-            return read_reply(response.content)
+            return protocol.read_reply(response.content)
         stream_cls = self._package.Stream[object]
         options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
         start = time.monotonic()
-        with name_malformed(), library.post(path, **options) as events:
-            timed = TimedEvents(events, start)
+        with protocol.name_malformed(), library.post(path, **options) as events:
+            timed = protocol.TimedEvents(events, start)
             return {**self._join(timed), "first_token_seconds": timed.seconds}
 
     def _thread_library(self) -> Any:
@@ -354,7 +328,6 @@ class ProviderClient(CachingClient):
         return self._make_http_client(is_bulk=True)
 
     def _copy_library(self, library: Any, http_client: Any) -> Any:
-        """Return a copy of the package's client with another HTTP client."""
         return library.with_options(http_client=http_client)
 
     @property
@@ -366,35 +339,22 @@ class ProviderClient(CachingClient):
         return http_library(self._package.DefaultHttpxClient)
 
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        options = {
-            "verify": self._certificates,
-            "auth": self._make_auth(),
-            "trust_env": self._uses_proxies,
-            "event_hooks": {"request": [_remove_placeholder]},
-        }
-        client = self._package.DefaultHttpxClient(**options)
+        def remove_placeholder(request: Any) -> None:
+            for name in KEY_HEADERS:
+                if request.headers.get(name, "").endswith(NO_KEY):
+                    del request.headers[name]
+
+        client = self._package.DefaultHttpxClient(
+            verify=self._certificates,
+            auth=self._make_auth(),
+            trust_env=self._uses_proxies,
+            event_hooks={"request": [remove_placeholder]},
+        )
         return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
 
     def _make_auth(self) -> Any:
         """Return what changes the HTTP requests and waits for their answers; None for nothing."""
         return None
-
-    def _cache_key(self, request: Request) -> Body:
-        """Return the body with a digest in the place of the prompt, so that the key of a long prompt is short.
-
-        Learned changes are not part of the key, because a later process has to find the reply before it learns them.
-        """
-        body = self._wanted_body(without_beginning(request))
-        return {"route": self.route(request), **parameters_of(body), "sha256": digest_prompt(body)}
-
-    def _timeout(self) -> Any:
-        """Return the deployment's timeout, which no caller changes, or else the package's timeouts."""
-        return self.settings.timeout or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT)
-
-    def _own_address(self) -> str | None:
-        """Return the provider's address if the package does not know it."""
-        provider = self.provider
-        return None if provider.reads_environment else os.environ.get(provider.environment[0]) or provider.address
 
     def _find_key(self, api_key: str | None, base_url: str | None) -> str | Callable[[], str] | None:
         """Return the key, or what returns the current token; None if the package is to read the key.
@@ -408,12 +368,9 @@ class ProviderClient(CachingClient):
             return self._tokens.current
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
-        if name is not None:
-            key = os.environ.get(name, "").strip()
-            if not key:
-                allowed = "a variable that holds the key"
-                what = f"api_key_env={name!r}" if self.settings.api_key_env else type(self).__name__
-                raise InputError(f"{what}: the environment variable {name} is not set; name {allowed}")
+        if name is not None and not (key := variable(name)):
+            what = f"api_key_env={name!r}" if self.settings.api_key_env else type(self).__name__
+            raise InputError(f"{what}: the environment variable {name} is not set; name a variable that holds the key")
         if key:
             register_secret(key)
         return key or (NO_KEY if base_url else None)
@@ -423,9 +380,8 @@ class ProviderClient(CachingClient):
         prefix = wanted or self.provider.key_prefix
         tokens = find_tokens(prefix)
         if wanted and not (tokens and self.takes_tokens):
-            what = (
-                "are not set" if self.takes_tokens else f"cannot be used: {type(self).__name__} sends no bearer token"
-            )
+            unused = f"cannot be used: {type(self).__name__} sends no bearer token"
+            what = "are not set" if self.takes_tokens else unused
             raise InputError(f"token_env={wanted!r}: {prefix}_CLIENT_ID, _CLIENT_SECRET and _TOKEN_URL {what}")
         if tokens and base_url and not wanted and not SAFE_ADDRESS.match(base_url):
             where = "is only sent over https or to this machine, unless token_env names its variables"
@@ -443,39 +399,11 @@ class ProviderClient(CachingClient):
         return self._useless != refused
 
 
-def _remove_placeholder(request: Any) -> None:
-    for name in KEY_HEADERS:
-        if request.headers.get(name, "").endswith(NO_KEY):
-            del request.headers[name]
-
-
-def turns(request: Request) -> list[dict[str, Any]]:
-    """Return the messages of a chat. A prompt that comes with them is the last user turn."""
-    return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
-
-
-def check_text(request: Request) -> None:
-    """Check that a request asks for one answer in text.
-
-    Raises:
-        FailureError: it asks for something that our clients do not send.
-    """
-    values = {
-        "num_completions": request.num_completions > 1,
-        "echo_prompt": request.echo_prompt,
-        "embedding": request.embedding,
-        "multimodal_prompt": request.multimodal_prompt is not None,
-    }
-    if names := [name for name, value in values.items() if value]:
-        raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text")
-
-
 def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     """Replace variables in the values of headers. The values of the variables are secrets."""
 
     def look_up(match: re.Match[str]) -> str:
-        value = os.environ.get(match[1], "").strip()
-        if not value:
+        if not (value := variable(match[1])):
             raise InputError(f"headers: the environment variable {match[1]} is not set; set it to the header's value")
         register_secret(value)
         return value
@@ -509,7 +437,3 @@ def _describe(error: BaseException) -> str:
     root = [*list_causes(error)][-1]
     cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
     return f"{type(error).__name__}: {error_text(error)}{cause}"
-
-
-def _characters(request: Request) -> int:
-    return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])

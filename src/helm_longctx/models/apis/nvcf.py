@@ -62,10 +62,7 @@ class FunctionCalls:
             if deadline is not None and time.monotonic() > deadline:
                 raise self._http.ReadTimeout(f"the function has not answered within {limit} seconds", request=request)
             time.sleep(PAUSE)
-            response = yield self._question(request, identifier)
-
-    def _question(self, request: Any, identifier: str) -> Any:
-        names = ("Authorization", "NVCF-POLL-SECONDS")
-        headers = {name: request.headers[name] for name in names if name in request.headers}
-        address = self._status + quote(identifier, safe="")
-        return self._http.Request("GET", address, headers=headers, extensions=request.extensions)
+            names = ("Authorization", "NVCF-POLL-SECONDS")
+            headers = {name: request.headers[name] for name in names if name in request.headers}
+            address = self._status + quote(identifier, safe="")
+            response = yield self._http.Request("GET", address, headers=headers, extensions=request.extensions)

@@ -1,16 +1,24 @@
-"""Requests access tokens with OAuth 2.0 client credentials (RFC 6749, section 4.4)."""
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4).
+
+Finds the clients in the environment, requests their tokens, shares them between threads, and renews them in time.
+"""
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
+import os
+import re
+import threading
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm_longctx.environment import max_reply, number_setting
+from helm_longctx.environment import max_reply, number_setting, page_address
+from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
@@ -30,6 +38,14 @@ LEEWAY = 60
 ATTEMPTS, FIRST_WAIT = 4, 0.5
 """Attempts to get a token while the server cannot be reached or reports an internal error, and seconds before the
 second one. The wait doubles with each further attempt."""
+
+PAUSE = 10
+"""Seconds after a failure during which no request is sent; callers get the same failure again."""
+
+PAGE = page_address("judges#keys")
+
+SAFE_ADDRESS = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
+"""Addresses to which a client's secret and its tokens may be sent: encrypted, or on this machine."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +125,7 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
     started, seconds = time.time(), number_setting(TIMEOUT, DEFAULT_TIMEOUT)
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
-        session.register_compliance_hook("access_token_response", partial(_read_answer, client))
+        session.register_compliance_hook("access_token_response", partial(_read_answer, client, seconds))
         try:
             # Redirects are not followed: they could send the secret to another server.
             answer = session.fetch_token(
@@ -118,9 +134,7 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             return _token_of(client, answer if isinstance(answer, dict) else {}, started)
         except TokenError:
             raise
-        except FailureError as error:
-            raise _failure(client, str(error), refused=True) from None
-        except AuthlibBaseError as error:
+        except (FailureError, AuthlibBaseError) as error:
             # `from None`, because the cause holds the request with the secret.
             raise _failure(client, str(error), refused=True) from None
         except requests.HTTPError as error:
@@ -134,7 +148,7 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
 
 
-def _read_answer(client: ClientCredentials, response: Response) -> Response:
+def _read_answer(client: ClientCredentials, seconds: float, response: Response) -> Response:
     """Return an answer of the token server that has arrived as a whole.
 
     Raises:
@@ -145,7 +159,6 @@ def _read_answer(client: ClientCredentials, response: Response) -> Response:
 
     if response.is_redirect:
         check_origin(client.token_url, urljoin(client.token_url, response.headers["Location"]))
-    seconds = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
     content, end = bytearray(), time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):
         content += piece
@@ -174,3 +187,71 @@ def _late(client: ClientCredentials, seconds: float) -> TokenError:
 
 def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
     return TokenError(f"no token from {client.token_url} for client {client.client_id}: {why}", refused)
+
+
+class TokenSource:
+    """The current token of a client, which all threads share."""
+
+    def __init__(self, client: ClientCredentials):
+        self._client, self._lock = client, threading.Lock()
+        self._held: Token | None = None
+        self._failure: tuple[TokenError, float] | None = None
+
+    def current(self, refused: str | None = None) -> str:
+        """Return a token that is not about to expire, and not the refused one.
+
+        For one refused token, one new token is requested.
+
+        Raises:
+            TokenError: no token could be obtained.
+        """
+        with self._lock:
+            if self._held is None or self._held.value == refused or time.time() >= self._held.fresh_until:
+                self._held = self._request()
+            return self._held.value
+
+    def renew(self, refused: str) -> str:
+        """Return another token than the refused one."""
+        return self.current(refused)
+
+    def _request(self) -> Token:
+        # With thousands of requests to judges, each would otherwise ask a server that has just refused.
+        if self._failure and time.monotonic() < self._failure[1] + PAUSE:
+            raise TokenError(str(self._failure[0]), self._failure[0].refused)
+        try:
+            return request_token(self._client)
+        except TokenError as error:
+            self._failure = (error, time.monotonic())
+            raise
+
+
+@functools.cache
+def token_source(client: ClientCredentials) -> TokenSource:
+    """Return this process's single source of a client's tokens."""
+    return TokenSource(client)
+
+
+def find_tokens(prefix: str) -> TokenSource | None:
+    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like; None if they are not set.
+
+    Raises:
+        InputError: the variables are incomplete, or the token server's address is not safe.
+    """
+    names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
+    missing = [name for name in names if not variable(name)]
+    # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
+    intended = any(map(variable, names)) if prefix.endswith("_JUDGE") else bool(variable(names[2]))
+    if not intended:
+        return None
+    if missing:
+        present = [name for name in names if name not in missing]
+        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({PAGE})")
+    client_id, client_secret, token_url = map(variable, names)
+    if not SAFE_ADDRESS.match(token_url):
+        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see {PAGE}")
+    return token_source(ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None))
+
+
+def variable(name: str) -> str:
+    """Return the value of an environment variable without surrounding spaces; empty if it is not set."""
+    return os.environ.get(name, "").strip()

@@ -14,11 +14,9 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import error_text
 from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-
-Body = dict[str, Any]
-"""The JSON body of a request or of a reply."""
 
 DROPPABLE = (
     *("stream_options", "seed", "presence_penalty", "frequency_penalty", "top_p", "stop", "stop_sequences"),
@@ -86,20 +84,19 @@ _REPLACEMENTS = [
 
 
 class Parameters:
-    """The known changes of parameters for a deployment's model. Several threads can share it."""
+    """The known changes of parameters for a deployment's model. Several threads can share it.
+
+    Attributes:
+        changes: the changes in each body, in the order in which they were learned.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._changes: tuple[Change, ...] = ()
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """The changes in each body, in the order in which they were learned."""
-        return self._changes
+        self.changes: tuple[Change, ...] = ()
 
     def apply(self, body: Body) -> Body:
         """Return a body without the parameters that the model refuses."""
-        for change in self._changes:
+        for change in self.changes:
             body = change.apply(body)
         return body
 
@@ -111,7 +108,7 @@ class Parameters:
             change = find_change(error, sent)
             if change is None:
                 return False
-            self._changes += (change,)
+            self.changes += (change,)
         hwarn(f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}")
         return True
 
@@ -121,6 +118,14 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if failure_of_error(error) is not Failure.BAD_REQUEST:
         return None
     text = error_text(error)[:_HEAD]
+
+    def is_named(parameter: str) -> bool:
+        """Return whether the text names a parameter, also in xAI's spelling (`presencePenalty`)."""
+        first, *others = parameter.split("_")
+        camel = first + "".join(map(str.capitalize, others))
+        # Only whole words match: `stop` must not be found in `stop_sequences`.
+        return re.search(rf"(?<!\w)(?:{parameter}|{camel})(?!\w)", text) is not None
+
     for pattern, change in _REPLACEMENTS:
         # A change that does not change the body would send the same request again forever.
         if pattern.search(text) and change.apply(sent) != sent:
@@ -128,13 +133,5 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if not _REFUSES.search(text):
         return None
     named = getattr(error, "param", None)
-    names = [name for name in DROPPABLE if name in sent and (name == named or _is_named(name, text))]
+    names = [name for name in DROPPABLE if name in sent and (name == named or is_named(name))]
     return Change(names[0]) if names else None
-
-
-def _is_named(parameter: str, text: str) -> bool:
-    """Return whether a text names a parameter, also in xAI's spelling (`presencePenalty`)."""
-    first, *others = parameter.split("_")
-    camel = first + "".join(map(str.capitalize, others))
-    # Only whole words match: `stop` must not be found in `stop_sequences`.
-    return re.search(rf"(?<!\w)(?:{parameter}|{camel})(?!\w)", text) is not None

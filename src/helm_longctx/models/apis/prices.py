@@ -120,7 +120,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over prices in the file.
     path = os.environ.get(PRICES)
-    own = {**(_prices_in(os.path.abspath(path)) if path else {}), **(own or {})}
+    own = {**(_read_once(Path(path).resolve()) if path else {}), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
             return _user_prices(name, own[name])
@@ -146,9 +146,7 @@ def read_prices(path: Path) -> dict[str, Any]:
     return content
 
 
-@cache
-def _prices_in(path: str) -> dict[str, Any]:
-    return read_prices(Path(path))
+_read_once = cache(read_prices)
 
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
@@ -197,12 +195,12 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
             _, found = table.find_provider_model(str(name), None, *where)
         except LookupError:
             continue
-        now = datetime.now(timezone.utc)
+        now, source = datetime.now(timezone.utc), f"genai-prices {version('genai-prices')} of {_table_date()}"
         batch = partial(_look_up, found.get_prices(now, _BATCH))
         standard = partial(_look_up, found.get_prices(now))
         # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.
         has_batch = any(variant.when == _BATCH for variant in found.price_variants or ())
-        return Prices(_source(), _table_date(), standard, batch if has_batch else None)
+        return Prices(source, _table_date(), standard, batch if has_batch else None)
     return None
 
 
@@ -217,10 +215,6 @@ def _look_up(price: ModelPrice, usage: Usage) -> Decimal:
         output_tokens=usage.output_tokens,
     )
     return price.calc_price(counts)["total_price"]
-
-
-def _source() -> str:
-    return f"genai-prices {version('genai-prices')} of {_table_date()}"
 
 
 @cache

@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
+
+from helm.clients.client import CachingClient
+from helm.common.cache import CacheConfig
 
 from helm_longctx._moved import current_name
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.models.apis.batches import Service
+from helm_longctx.models.apis.caching import LongCache
+from helm_longctx.models.apis.parameters import Parameters
 from helm_longctx.redaction.text import SecretFormat, register_format
 from helm_longctx.tasks.plugins import check_fields, check_name, load_plugins
-
-if TYPE_CHECKING:
-    from helm_longctx.models.apis.batches import Service
-    from helm_longctx.models.apis.caching import LongCache
-    from helm_longctx.models.apis.client import ProviderClient
 
 GROUP = "helm_longctx.providers"
 
@@ -37,6 +38,45 @@ _refused: set[type] = set()
 
 _PROSE = "The quick brown fox jumps over the lazy dog. " * 9
 """Ordinary text, in which no key is found."""
+
+
+class _Record:
+    """The attribute `provider` of a client's class and of its objects, which is looked up among the providers in use.
+
+    If records set the attribute, a provider that is left out could answer for another one.
+    """
+
+    def __get__(self, client: object, owner: type) -> Provider:
+        return find_record(owner)
+
+
+class ApiClient(CachingClient):
+    """What records and commands know of our clients. The class that clients derive from is `client.ProviderClient`.
+
+    Attributes:
+        client: the package's client. Callers may replace it by one with other options, but requests use an HTTP client
+            of their thread.
+        parameters: the parameters that the model refuses, as far as they are known.
+    """
+
+    provider = _Record()
+    """The record of the provider."""
+
+    takes_tokens: ClassVar[bool] = False
+    """Whether the key is a bearer token, so that it can be one of OAuth 2.0."""
+
+    client: Any
+    parameters: Parameters
+
+    def __init__(
+        self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
+    ):
+        super().__init__(cache_config=cache_config)
+
+    @classmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides."""
+        return "chat"
 
 
 class HelmClient(NamedTuple):
@@ -82,7 +122,7 @@ class Provider:
     """
 
     name: str
-    client: type[ProviderClient]
+    client: type[ApiClient]
     address: str
     package: str
     install: str
@@ -171,13 +211,9 @@ def _register_formats(found: Iterable[Provider]) -> None:
 
 def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
     """Return a provider of another package, if it can be used beside others."""
-    from helm_longctx.models.apis import batches, caching, client
-
     if isinstance(kind := getattr(provider, "client", None), type):
         _refused.add(kind)
-    check_fields(provider, Provider, {**vars(batches), **vars(caching), **vars(client)})
-    if provider.long_cache is not None and not isinstance(provider.long_cache, caching.LongCache):
-        raise InputError(f"{shorten(provider.long_cache)} is not a LongCache")
+    check_fields(provider, Provider)
     if provider.client.__abstractmethods__:
         raise InputError(f"client: {provider.client.__name__} lacks {min(provider.client.__abstractmethods__)}")
     _check_names(provider)
@@ -204,7 +240,8 @@ def _check_names(provider: Provider) -> None:
     """Check the texts of a record: names, addresses, paths, and the format of keys."""
     check_name("provider", provider.name)
     clients = provider.helm_clients.values()
-    for part, kind in ((provider.secret, SecretFormat), *((client, HelmClient) for client in clients)):
+    tuples = (provider.secret, SecretFormat), (provider.long_cache, LongCache)
+    for part, kind in (*tuples, *((client, HelmClient) for client in clients)):
         # To pydantic, a plain tuple is a named one, too.
         if part is not None and not isinstance(part, kind):
             raise InputError(f"{shorten(part)} is not a {kind.__name__}")
@@ -245,11 +282,7 @@ def find_record(client: type) -> Provider:
 
 
 def find_provider(name: str) -> Provider:
-    """Find a provider by name.
-
-    Raises:
-        InputError: no provider has this name.
-    """
+    """Return the provider with a name; raise an `InputError` if there is none."""
     if name not in providers():
         raise bad_argument("endpoint", "api", name, providers())
     return providers()[name]
@@ -258,12 +291,9 @@ def find_provider(name: str) -> Provider:
 def client_provider(class_name: str) -> Provider | None:
     """Return the provider of a client by the path of its class; None for a client of HELM or of another package."""
     # A deployment can also name the module in which the client is.
-    paths = {f"{module}.{each.client.__name__}": each for each in providers().values() for module in _modules(each)}
+    clients = [(each.client, each) for each in providers().values()]
+    paths = {f"{module}.{kind.__name__}": each for kind, each in clients for module in (CLIENTS, kind.__module__)}
     return paths.get(current_name(class_name))
-
-
-def _modules(provider: Provider) -> tuple[str, str]:
-    return CLIENTS, provider.client.__module__
 
 
 def library_provider(client: object) -> Provider | None:

@@ -6,6 +6,7 @@ HELM's result has no fields for this. It is kept with the finish reason of the f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,11 @@ MOST_TOKENS = 10**9
 _LONGEST_NAME = 200
 
 _OPENED, _CLOSED = "<think>", "</think>"
+
+_LATEST = re.compile(r"[-:]latest$")
+
+_SNAPSHOT = re.compile(r"[-@:](\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")
+"""The end of a snapshot's name: a date such as 2024-08-06, 20240806, 2407 or 0613, or a version such as 001."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,14 @@ def read_counts(usage: object, *paths: str) -> list[int] | None:
         usage: the provider's JSON, of any type.
         paths: the names of the counts, with a dot after the name of an object in which a count stands.
     """
-    counts = [_look_up(usage, path.split(".")) for path in paths]
-    return [int(each) for each in counts] if all(map(_is_count, counts)) else None
+    counts: list[int] = []
+    for path in paths:
+        value = _look_up(usage, path.split("."))
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and 0 <= value <= MOST_TOKENS and value == int(value)):
+            return None
+        counts.append(int(value))
+    return counts
 
 
 def _look_up(value: Any, names: list[str]) -> Any:
@@ -71,11 +83,6 @@ def _look_up(value: Any, names: list[str]) -> Any:
         if value is None:
             return 0
     return value
-
-
-def _is_count(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= value <= MOST_TOKENS and value == int(value)
 
 
 def check_usage(usage: Usage) -> Usage | None:
@@ -125,10 +132,8 @@ def with_measures(result: RequestResult, measures: Measures) -> RequestResult:
 
 
 def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:
-    """Return a result that has what was sent besides the prompt: the body's other fields.
+    """Return a result that has what was sent besides the prompt; the same if it has no completion."""
 
-    It is the same result if it has no completion.
-    """
     return _annotate(result, _SENT, dict(parameters))
 
 
@@ -147,6 +152,27 @@ def model_of(result: RequestResult) -> str | None:
     """Return the name of the model in the reply; None if there was none, or for an answer of an older version."""
     name = _finish(result).get(_MODEL)
     return name if isinstance(name, str) else None
+
+
+def find_other_model(result: RequestResult) -> str | None:
+    """Return the name in a reply if it belongs to another model than the one that was asked for, or else None.
+
+    A server may answer with a fallback, a smaller model, or whatever it has loaded.
+    """
+    asked, replied = sent_of(result).get("model"), model_of(result)
+    if not isinstance(asked, str) or replied is None or is_same_model(asked, replied):
+        return None
+    return replied
+
+
+def is_same_model(asked: str, replied: str) -> bool:
+    """Whether two names can belong to one model.
+
+    Capitals and a provider's prefix (`openai/`, `models/`) do not count. A name without a date, or with `latest`,
+    stands for each of its snapshots. Two different snapshots are two models.
+    """
+    first, second = (_LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2]) for name in (asked, replied))
+    return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
 
 
 def output_truncated(result: RequestResult) -> bool:

@@ -1,17 +1,23 @@
-"""The lexical baseline: answers by BM25-like matching of the question's words against the prompt's context."""
+"""The lexical baseline: answers by BM25-like matching of the question's words against the prompt's context.
+
+It recognises the task of a prompt by the task's template, and searches the context for words without tokenizing all of
+it.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 
-from helm_longctx.models.baselines.forms import recognise
-from helm_longctx.models.baselines.units import Units, best, words
-from helm_longctx.tasks.baseline import AnswerKind
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.template import CONTEXT
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import AnswerKind, Baseline
+from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE, Template
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
 """Template fields with solved examples."""
@@ -64,6 +70,113 @@ _LIST = re.compile(r"\s*\d+\. ")
 _LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 # RULER's variable tracking: `VAR X1 = 12345` or `VAR X2 = VAR X1`.
 _ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """The task that a prompt was recognised as.
+
+    Args:
+        baseline: how the baselines answer the task.
+        template: the task's template; None if the task has none.
+        fields: values of the template's fields.
+        answer: for a task without a template, the answer of its strategy.
+    """
+
+    baseline: Baseline
+    template: Template | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    answer: str = ""
+
+
+def recognise(prompt: str) -> Recognition | None:
+    """Recognise a prompt by the first template that fits it, or else by a strategy. Return None if none fits."""
+    for template, baseline in _templates():
+        fields = template.parse(prompt)
+        if fields is not None:
+            return Recognition(baseline, template, fields)
+    return recognise_conversation([{"role": "user", "content": prompt}])
+
+
+def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
+    """Recognise a conversation by the first strategy that answers it. Return None if none does."""
+    for benchmark in BENCHMARKS:
+        # Tasks can share a strategy. A dictionary has each of them once.
+        for baseline in dict.fromkeys(task.baseline for task in benchmark.tasks if task.baseline):
+            answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
+            if answer is not None:
+                return Recognition(baseline, answer=answer)
+    return None
+
+
+@cache
+def _templates() -> tuple[tuple[Template, Baseline], ...]:
+    """Return all templates whose tasks have no strategy of their own, each once.
+
+    Templates that start with a literal come first, because they are checked fastest.
+    """
+    baselines = {
+        task.template: task.baseline
+        for benchmark in BENCHMARKS
+        # Tasks can share a template. The order is reversed, so that the dictionary keeps the first of these tasks.
+        for task in reversed(benchmark.tasks)
+        if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
+    }
+    return tuple(sorted(baselines.items(), key=lambda item: item[0].user.startswith("{")))
+
+
+@dataclass(frozen=True)
+class Units:
+    """A text in units such as lines, sentences or paragraphs, which can be searched for words.
+
+    Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
+
+    Args:
+        text: the text.
+        ends: the pattern between two units.
+    """
+
+    text: str
+    ends: re.Pattern[str]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The units, in order, without the text between them."""
+        return self.ends.split(self.text)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The start of each unit in the lower-case text, ascending. Lower case can change the length of a text."""
+        # The ends are searched in the lower-case text, because terms are searched there, too.
+        return [0, *(match.end() for match in self.ends.finditer(self.lower))]
+
+    @cached_property
+    def lower(self) -> str:
+        """The text in lower case."""
+        return self.text.lower()
+
+    def scores(self, terms: Iterable[str]) -> dict[int, float]:
+        """Score the units that contain a term by the sum of their terms' weights. Rare terms weigh more."""
+        scores: dict[int, float] = defaultdict(float)
+        for term in dict.fromkeys(terms):
+            found = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
+            units = {bisect_right(self.starts, match.start()) - 1 for match in found}
+            # BM25's weight of a term by the number of units that have it; log1p keeps it above 0.
+            weight = math.log1p((len(self.starts) - len(units) + 0.5) / (len(units) + 0.5))
+            for unit in units:
+                scores[unit] += weight
+        return scores
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, in order."""
+    return _WORD.findall(text.lower())
+
+
+def best(scores: dict[int, float], count: int) -> list[int]:
+    """Return the units with the highest scores, best first. Among equal scores the first unit in the text wins."""
+    return sorted(scores, key=lambda number: (-scores[number], number))[:count]
 
 
 def answer(prompt: str) -> str:
@@ -83,19 +196,18 @@ def answer(prompt: str) -> str:
     return _STRATEGIES[kind](context, question)
 
 
-def answer_last_turn(messages: Sequence[Message]) -> str:
-    """Answer the last turn of a conversation with a span of the turns before it."""
+def answer_conversation(messages: Sequence[Message]) -> str:
+    """Answer by the strategy of the conversation's task, or else with a span of the turns before the last one."""
+    if recognition := recognise_conversation(messages):
+        return recognition.answer
     *earlier, last = (message["content"] for message in messages)
     return span(_BLOCK_END.join(earlier), last)
 
 
 def _without_demonstrations(context: str, prefix: str) -> str:
-    """Remove solved examples from the start of the context.
-
-    If an example stands directly before the context, the template cannot separate the two.
-    """
-    _, prefix_before_answer, rest = context.rpartition(f"\n{prefix} ")
-    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if prefix_before_answer else context
+    """Remove solved examples that stand directly before the context, from which the template cannot separate them."""
+    _, found, rest = context.rpartition(f"\n{prefix} ")
+    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if found else context
 
 
 def value_after(context: str, question: str) -> str:
@@ -106,15 +218,11 @@ def value_after(context: str, question: str) -> str:
     scores = units.scores([*terms, *question.lower().split()])
     if not scores:
         return ""
-    best = max(scores.values())
-    values = (_last_value(units.texts[n], terms) for n in sorted(scores) if math.isclose(scores[n], best))
-    return ", ".join(dict.fromkeys(value for value in values if value))
-
-
-def _last_value(unit: str, terms: list[str]) -> str:
-    """Return the last token of a unit; empty if it only repeats the question."""
-    value = unit.split()[-1].strip("\"'.,;:!?()[]{}")
-    return "" if set(words(value)).issubset(terms) else value
+    highest = max(scores.values())
+    found = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
+    values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in found)
+    # A value that only repeats the question is none.
+    return ", ".join(dict.fromkeys(value for value in values if not set(words(value)) <= set(terms)))
 
 
 def nearest_label(context: str, question: str) -> str:
@@ -139,7 +247,9 @@ def nearest_label(context: str, question: str) -> str:
 def span(context: str, question: str) -> str:
     """Find names and numbers in the passages that share words with the question. Returns a few words."""
     question_words, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
-    passages = _passages(context)
+    # A context that has no paragraphs is split into sentences.
+    has_paragraphs = (context.count(_BLOCK_END) + 1) * _LONG > len(context)
+    passages = Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
     scores = _by_length(passages, question)
     top = best(scores, PASSAGES)
     # The fourth power makes the best passage count far more than the next.
@@ -147,7 +257,10 @@ def span(context: str, question: str) -> str:
     chances: dict[str, float] = defaultdict(float)
     for text, chance in texts:
         for name in _NAMES.findall(text):
-            chances[_without_common_start(name, context)] += chance * (0.15 if wants_number else 1)
+            first, _, rest = name.partition(" ")
+            # A first word that also occurs in lower case only starts a sentence.
+            name = rest if f" {first.lower()} " in context else name
+            chances[name] += chance * (0.15 if wants_number else 1)
         for number in _NUMBERS.findall(text):
             chances[number] += chance * (1 if wants_number else 0.15)
     spans: dict[str, None] = {}
@@ -163,12 +276,6 @@ def label_or_span(context: str, question: str) -> str:
     return (nearest_label if _LABEL.search(context) else span)(context, question)
 
 
-def _without_common_start(name: str, context: str) -> str:
-    """Drop the first word of a name if it also occurs in lower case, because it then only starts a sentence."""
-    first, _, rest = name.partition(" ")
-    return rest if f" {first.lower()} " in context else name
-
-
 def ranking(context: str, question: str) -> str:
     """Rank the passages that share words with the question, as `3 > 1 > 2`."""
     passages = Units(context, _PARAGRAPH_END)
@@ -180,10 +287,10 @@ def citation(context: str, question: str) -> str:
     """Quote a sentence of each of the best passages, with the passage's number."""
     passages, sentences = Units(context, _PARAGRAPH_END), []
     for number in best(_by_length(passages, question), PASSAGES):
-        match = _PASSAGE_NUMBER.match(passages.texts[number])
-        if match:
-            text = passages.texts[number][match.end() :]
-            sentences.append(f"{_sentence(text, question).rstrip('.')} [{match[1]}].")
+        if match := _PASSAGE_NUMBER.match(passages.texts[number]):
+            parts = Units(passages.texts[number][match.end() :], _UNIT_ENDS)
+            numbers = best(parts.scores(words(question)), 1)
+            sentences.append(f"{parts.texts[numbers[0] if numbers else 0].rstrip('.')} [{match[1]}].")
     return " ".join(sentences)
 
 
@@ -226,23 +333,11 @@ def chain(context: str, question: str) -> str:
     return ", ".join([*holders][1:])
 
 
-def _passages(context: str) -> Units:
-    """Split a context into paragraphs, or into sentences if it has no paragraphs."""
-    paragraphs = context.count(_BLOCK_END) + 1
-    return Units(context, _PARAGRAPH_END if paragraphs * _LONG > len(context) else _UNIT_ENDS)
-
-
 def _by_length(passages: Units, question: str) -> dict[int, float]:
     """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
     return {number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()}
-
-
-def _sentence(text: str, question: str) -> str:
-    sentences = Units(text, _UNIT_ENDS)
-    numbers = best(sentences.scores(words(question)), 1)
-    return sentences.texts[numbers[0]] if numbers else sentences.texts[0]
 
 
 _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {

@@ -75,17 +75,16 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
 def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
     yaml = _parser()
     document = _read(yaml, path, key)
-    rows = document[key]
-    places = [place for place, row in enumerate(rows) if isinstance(row, Mapping) and row.get("name") == entry["name"]]
-    if places and not replace:
+    same = [row for row in document[key] if isinstance(row, CommentedMap) and row.get("name") == entry["name"]]
+    if same and not replace:
         raise InputError(f"{path} already has {entry['name']!r}; choose another name, or give --replace")
-    if places:
+    if same:
         # Of several equal names the last counts, as in HELM's registry. The row is changed in place, so the comments
         # around it stay.
-        rows[places[-1]].clear()
-        rows[places[-1]].update(entry)
+        same[-1].clear()
+        same[-1].update(entry)
     else:
-        rows.append(CommentedMap(entry))
+        document[key].append(CommentedMap(entry))
     stream = io.StringIO()
     yaml.dump(document, stream)
     return stream.getvalue()

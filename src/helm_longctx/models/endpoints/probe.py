@@ -12,11 +12,17 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.availability import Availability, ask_model, list_available, tiny_request
+from helm_longctx.models.apis.availability import (
+    Availability,
+    ListedModel,
+    ask_model,
+    list_available,
+    nearest,
+    tiny_request,
+)
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.listing import ListedModel, nearest
+from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.models.apis.provider import Provider, find_provider, providers
-from helm_longctx.models.apis.tokens import find_tokens
 from helm_longctx.redaction.text import redact
 
 Route = str

@@ -62,6 +62,7 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *
         attention_mask: None if each token sees all tokens up to itself.
         options: further arguments of `sdpa_attention_forward` of transformers.
     """
+    import torch
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     past = key.shape[2] - query.shape[2]
@@ -69,7 +70,9 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *
     if attention_mask is not None or past <= 0 or query.shape[2] == 1 or not is_causal:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     if query.shape[3] != value.shape[3] or options.get("position_bias") is not None:  # the kernel has neither
-        mask = _lower_right(query, key)
+        last, end = torch.arange(past, key.shape[2]), torch.arange(key.shape[2])
+        # The mask has a row for each of the chunk's tokens, and a column for each token so far.
+        mask = (last[:, None] >= end)[None, None].to(query.device)
         return sdpa_attention_forward(module, query, key, value, mask, **options)
     return _merge(query, key, value, past, options.get("scaling")).transpose(1, 2).contiguous(), None
 
@@ -85,11 +88,3 @@ def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> 
     before, sum_before = kernel(query, key[:, :, :past], value[:, :, :past], 0.0, False, scale=scale)
     own, sum_own = kernel(query, key[:, :, past:], value[:, :, past:], 0.0, True, scale=scale)
     return torch.lerp(before, own, torch.sigmoid(sum_own - sum_before).unsqueeze(-1).to(own.dtype))
-
-
-def _lower_right(query: Any, key: Any) -> Any:
-    """Return the mask of a chunk's tokens × all tokens so far."""
-    import torch
-
-    last, end = torch.arange(key.shape[2] - query.shape[2], key.shape[2]), torch.arange(key.shape[2])
-    return (last[:, None] >= end)[None, None].to(query.device)

@@ -83,7 +83,16 @@ def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str |
     if folder.exists() and any(folder.iterdir()):
         raise bad_argument("models convert", "--to", str(folder), "a folder that is empty or does not exist")
     ignore_broken_torchvision()
-    chosen = _load_tokenizer(tokenizer) if tokenizer else _read_tokenizer(source)
+    if tokenizer:
+        from transformers import AutoTokenizer
+
+        try:
+            chosen: Any = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+        except Exception as error:  # of the hub, the disk or the format
+            reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
+            raise InputError(f"--tokenizer={tokenizer!r} cannot be loaded: {reason}") from error
+    else:
+        chosen = _read_tokenizer(source)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # The folder gets its name at the end, so that no other process reads half a model.
     with tempfile.TemporaryDirectory(prefix=".convert-", dir=folder.parent) as name:
@@ -91,21 +100,16 @@ def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str |
         model = _read_model(source, dtype)
         tensors = _save(model, chosen, part)
         loss, guess = _compare(model, chosen, part), math.log(len(chosen))
-        _check_loss(source, loss, guess)
+        if not loss <= GUESSING * guess:  # a loss that is not a number fails, too
+            raise InputError(
+                f"{source}: the converted model predicts plain English with {loss:.1f} nats per token, and a blind"
+                f" guess has {guess:.1f}; either this version of transformers converts its weights wrongly, or its"
+                " tokenizer is another model's (give the model's own with --tokenizer)"
+            )
         folder.mkdir(exist_ok=True)
         shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
     window = getattr(model.config, "max_position_embeddings", None)
     return Conversion(tensors, len(chosen), loss, guess, window, bool(chosen.chat_template))
-
-
-def _check_loss(source: Path, loss: float, guess: float) -> None:
-    # A loss that is not a number fails, too.
-    if not loss <= GUESSING * guess:
-        raise InputError(
-            f"{source}: the converted model predicts plain English with {loss:.1f} nats per token, and a blind guess"
-            f" has {guess:.1f}; either this version of transformers converts its weights wrongly, or its tokenizer is"
-            " another model's (give the model's own with --tokenizer)"
-        )
 
 
 def _read_model(source: Path, dtype: str) -> Any:
@@ -116,10 +120,7 @@ def _read_model(source: Path, dtype: str) -> Any:
     try:
         # The package's types do not know that it returns two values here.
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            source.parent,
-            gguf_file=source.name,
-            trust_remote_code=False,
-            output_loading_info=True,
+            source.parent, gguf_file=source.name, trust_remote_code=False, output_loading_info=True
         )
         model, found = loaded
     except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
@@ -179,16 +180,6 @@ def _compare(model: Any, tokenizer: Any, folder: Path) -> float:
         return float(loaded(input_ids=ids, labels=ids).loss)
 
 
-def _load_tokenizer(name: str) -> Any:
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:  # of the hub, the disk or the format
-        reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
-        raise InputError(f"--tokenizer={name!r} cannot be loaded: {reason}") from error
-
-
 def _read_tokenizer(source: Path) -> Any:
     """Build the tokenizer that a GGUF file describes.
 
@@ -197,7 +188,7 @@ def _read_tokenizer(source: Path) -> Any:
     Raises:
         InputError: the file has a tokenizer that this package cannot build.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, processors
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     fields = _read_fields(source)
@@ -211,7 +202,9 @@ def _read_tokenizer(source: Path) -> Any:
     vocabulary = {token: number for number, token in enumerate(tokens)}
     merges = [tuple(merge.split(" ")) for merge in fields["merges"]]
     built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    built.pre_tokenizer = _split(rule)
+    # SmolLM's digits are words of their own, also for the spaces before them.
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
+    built.pre_tokenizer = pre_tokenizers.Sequence([*digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
     built.decoder = decoders.ByteLevel()
     special = [n for n, kind in enumerate(fields["token_type"]) if kind in (_CONTROL, _USER_DEFINED)]
     built.add_special_tokens([AddedToken(tokens[n], normalized=False, special=True) for n in special])
@@ -239,13 +232,3 @@ def _read_fields(source: Path) -> dict[str, Any]:
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
     return {name.removeprefix("tokenizer.").removeprefix("ggml."): value for name, value in read.items()}
-
-
-def _split(rule: str) -> Any:
-    """Return how a tokenizer with a rule of `RULES` splits a text into words and bytes."""
-    from tokenizers import pre_tokenizers
-
-    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    # SmolLM's digits are words of their own, also for the spaces before them.
-    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
-    return pre_tokenizers.Sequence([*digits, words])

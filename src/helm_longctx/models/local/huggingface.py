@@ -14,6 +14,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
+from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
@@ -82,7 +83,10 @@ class LongContextHuggingFaceClient(CachingClient):
         Raises:
             ModelError: the client does not support a setting of the request, or the model cannot be loaded.
         """
-        _check(request)
+        # The client decodes greedily. If it ignored a temperature silently, the record of the run would be wrong.
+        for name in ("temperature", "echo_prompt", "embedding"):
+            if value := getattr(request, name):
+                raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         try:
             response, cached = self.cache.get(key, lambda: self._respond(request))
@@ -107,12 +111,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
-        weights = self._weights
         return {
-            "model": weights.path,
-            "commit": weights.commit,
-            "dtype": weights.dtype,
-            "attn_implementation": weights.attn_implementation,
+            "model": self._weights.path,
+            **{name: getattr(self._weights, name) for name in ("commit", "dtype", "attn_implementation")},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
             "sha256": _digest(request),
@@ -123,18 +124,22 @@ class LongContextHuggingFaceClient(CachingClient):
     def _respond(self, request: Request) -> dict[str, Any]:
         started_at, start = time.time(), time.perf_counter()
         prompt = self._encode(request)
-        stop_ids = self._newline_ids() if "\n" in request.stop_sequences else frozenset()
+        stop_ids: frozenset[int] = frozenset()
+        if "\n" in request.stop_sequences:
+            with self._tokenizer as tokenizer:
+                # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
+                found = frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES]))
+                stop_ids = found - {None, tokenizer.unk_token_id}
         stops = [stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)]
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
-        def is_finished(tokens: list[int]) -> bool:
+        def has_stop(tokens: list[int]) -> bool:
             text = self._decode(tokens)
             return any(stop in text for stop in stops)
 
-        job = Job(
-            prompt, request.max_tokens, stop_ids, is_finished if stops else None, self._chunk_size, self._reuse_prefix
-        )
+        is_finished = has_stop if stops else None
+        job = Job(prompt, request.max_tokens, stop_ids, is_finished, self._chunk_size, self._reuse_prefix)
         generation = model.generate(job)
         return {
             **self._make_response(generation, model.end_ids, stop_ids, stops),
@@ -142,11 +147,8 @@ class LongContextHuggingFaceClient(CachingClient):
             "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
             "request_time": encoded + generation.seconds,
-            "measures": {
-                "first_token_seconds": encoded + generation.first_seconds,
-                "peak_memory": generation.peak_memory,
-            },
             "request_datetime": int(started_at),
+            "measures": vars(Measures(encoded + generation.first_seconds, generation.peak_memory)),
         }
 
     def _make_response(
@@ -170,7 +172,7 @@ class LongContextHuggingFaceClient(CachingClient):
                 return tokenizer(request.prompt)["input_ids"]
             if not tokenizer.chat_template:
                 raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
-            text = tokenizer.apply_chat_template(_turns(request), tokenize=False, add_generation_prompt=True)
+            text = tokenizer.apply_chat_template(turns(request), tokenize=False, add_generation_prompt=True)
             # The chat template already contains the special tokens.
             return tokenizer(text, add_special_tokens=False)["input_ids"]
 
@@ -178,27 +180,10 @@ class LongContextHuggingFaceClient(CachingClient):
         with self._tokenizer as tokenizer:
             return tokenizer.decode(tokens, skip_special_tokens=True)
 
-    def _newline_ids(self) -> frozenset[int]:
-        with self._tokenizer as tokenizer:
-            # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
-            return frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES])) - {None, tokenizer.unk_token_id}
-
-
-def _check(request: Request) -> None:
-    # The client decodes greedily. If it ignored a temperature silently, the record of the run would be wrong.
-    values = {"temperature": request.temperature, "echo_prompt": request.echo_prompt, "embedding": request.embedding}
-    for name, value in values.items():
-        if value:
-            raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
-
-
-def _turns(request: Request) -> list[dict[str, str]]:
-    return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
-
 
 def _digest(request: Request) -> str:
     sha = hashlib.sha256()
-    for turn in _turns(request):
+    for turn in turns(request):
         for name, text in turn.items():
             # The lengths are included, so that the digest changes if text moves from one turn to the next.
             sha.update(f"{name}\0{len(text)}\0".encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,10 @@ from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.local import attention
-from helm_longctx.models.local.prefix_cache import CachedPrefix, is_croppable
 
 GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
 generation config has them."""
-
 
 ROTARY = ("rope_parameters", "rope_theta", "rope_scaling")
 """Config fields of models with rotary positions, in newer and older versions of transformers."""
@@ -73,14 +71,67 @@ class Generation:
     peak_memory: float
 
 
+@dataclass
+class CachedPrefix:
+    """The key-value cache of the first tokens of a prompt, in whole chunks.
+
+    Only whole chunks are kept, because then each prompt is computed by the same operations, whether or not a prefix is
+    reused. So answers do not depend on the order of requests.
+
+    Args:
+        tokens: the token ids.
+        cache: the cache object of transformers, with one position for each token.
+        chunk_size: number of tokens in a chunk.
+    """
+
+    tokens: list[int]
+    cache: Any
+    chunk_size: int
+
+    @staticmethod
+    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> CachedPrefix:
+        """Keep the whole chunks of a prompt. The cache has all tokens of the prompt; it may lack the last one."""
+        # The last token is not in the cache: `generate` reads it.
+        tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
+        _crop(cache, len(tokens))
+        return CachedPrefix(tokens, cache, chunk_size)
+
+    def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
+        """Crop the cache to the chunks with which another prompt starts. Return their number of tokens."""
+        if chunk_size != self.chunk_size:
+            return 0
+        end = 0
+        # At least one token must be left to compute, because its logits give the first token of the answer.
+        for start in range(0, min(len(self.tokens), len(prompt) - 1) - chunk_size + 1, chunk_size):
+            if [*prompt[start : start + chunk_size]] != self.tokens[start : start + chunk_size]:
+                break
+            end = start + chunk_size
+        _crop(self.cache, end)
+        return end
+
+
+def is_croppable(cache: Any) -> bool:
+    """Return whether every layer keeps all positions. Layers with a sliding window or a recurrent state do not."""
+    # Exact types are compared, because subclasses have state that is not cropped. Caches of older versions of
+    # transformers have no layer objects.
+    layers = getattr(cache, "layers", [])
+    return type(cache).__name__ == "DynamicCache" and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
+
+
+def _crop(cache: Any, length: int) -> None:
+    # A negative argument is the number of positions to remove, in all versions of transformers. A positive one is the
+    # new length only in some.
+    if excess := cache.get_seq_length() - length:
+        cache.crop(-excess)
+
+
 def _largest_memory() -> int:
     """Return the bytes of memory that this process has had at most; 0 on systems that do not tell."""
     try:
         import resource
     except ImportError:  # on Windows
         return 0
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class LocalModel:
@@ -138,11 +189,18 @@ class LocalModel:
         if on_gpu:
             torch.cuda.reset_peak_memory_stats(self._model.device)
         ids = torch.tensor([job.prompt], device=self._model.device)
-        cache, reused = self._take_prefix(job)
+        # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
+        prefix, self._prefix = self._prefix, None
+        reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
+        cache = prefix.cache if prefix and reused else None
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)
         tokens, first = self._write(ids, cache, job)
-        if job.reuse_prefix:
-            self._keep(job, cache)
+        if job.reuse_prefix and cache is not None:
+            if is_croppable(cache):
+                self._prefix = CachedPrefix.of(job.prompt, cache, job.chunk_size)
+            else:
+                why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
+                self._warn_once(f"has {why}: no prefix is reused")
         peak = torch.cuda.max_memory_allocated(self._model.device) if on_gpu else _largest_memory()
         return Generation(tokens, reused, time.perf_counter() - start, first - start, peak / (1 << 30))
 
@@ -194,22 +252,6 @@ class LocalModel:
         )
         answer: list[int] = output[0, length:].tolist()
         return answer, times[0] if times else time.perf_counter()
-
-    def _take_prefix(self, job: Job) -> tuple[Any, int]:
-        # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
-        prefix, self._prefix = self._prefix, None
-        reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
-        return (prefix.cache, reused) if prefix and reused else (None, 0)
-
-    def _keep(self, job: Job, cache: Any) -> None:
-        if cache is None:
-            return
-        if is_croppable(cache):
-            self._prefix = CachedPrefix.of(job.prompt, cache, job.chunk_size)
-        else:
-            self._warn_once(
-                "has layers that do not keep all tokens (a sliding window or a recurrent state): no prefix is reused"
-            )
 
     def _check_positions(self, needed: int) -> None:
         """Check that the model has positions for a number of tokens.

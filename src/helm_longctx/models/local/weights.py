@@ -56,6 +56,7 @@ class Weights:
             InputError: there is no such model, or an argument is invalid or needs a module that is not installed.
         """
         import torch
+        from transformers.utils.hub import cached_file, extract_commit_hash
 
         dtype = dtype or ("bfloat16" if torch.cuda.is_available() else "float32")
         if dtype not in DTYPES:
@@ -64,10 +65,16 @@ class Weights:
         if attn_implementation is not None and attn_implementation not in installed:
             needed = ATTENTION.get(attn_implementation)
             needs = f" (it needs the module {needed}, which is not installed)" if needed else ""
-            raise bad_argument(
-                path, "attn_implementation", attn_implementation, f"one of {', '.join(installed)}{needs}"
-            )
-        return Weights(path, _commit(path, revision), dtype, attn_implementation)
+            allowed = f"one of {', '.join(installed)}{needs}"
+            raise bad_argument(path, "attn_implementation", attn_implementation, allowed)
+        try:
+            commit = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
+        except (OSError, ValueError) as error:  # older versions raise ValueError for a missing folder
+            raise InputError(
+                f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model"
+                f" that can be downloaded from the hub ({type(error).__name__})"
+            ) from error
+        return Weights(path, commit, dtype, attn_implementation)
 
     def load(self) -> LocalModel:
         """Return the model. The first call loads it, on all GPUs if there are several.
@@ -81,19 +88,6 @@ class Weights:
                 with htrack_block(f"Loading {self.path}"):
                     _loaded[self] = LocalModel(load_weights(self))
             return _loaded[self]
-
-
-def _commit(path: str, revision: str | None) -> str | None:
-    from transformers.utils.hub import cached_file, extract_commit_hash
-
-    try:
-        commit: str | None = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
-    except (OSError, ValueError) as error:  # older versions raise ValueError for a missing folder
-        raise InputError(
-            f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model that"
-            f" can be downloaded from the hub ({type(error).__name__})"
-        ) from error
-    return commit
 
 
 def load_weights(weights: Weights) -> Any:

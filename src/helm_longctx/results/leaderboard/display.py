@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import html
 import json
 import os
@@ -9,11 +11,16 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import orjson
+import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import MetricNameMatcher, Schema
 from helm.benchmark.run_spec import RunSpec
@@ -21,12 +28,20 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.results.leaderboard.full_texts import FullTexts, file_name
-from helm_longctx.results.leaderboard.pages import OUTPUTS, write_pages
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, find_sample, rewrite_states
-from helm_longctx.runs.prompts import instance_names
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    STATES,
+    State,
+    find_sample,
+    read_rows,
+    read_states,
+    reading,
+    repeat_of,
+    rewrite_states,
+)
+from helm_longctx.runs.prompts import instance_names, read_prompts
 from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)
@@ -244,3 +259,173 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     if isinstance(value, dict):
         return {key: _elide_all(part, evidence) for key, part in value.items()}
     return [_elide_all(part, evidence) for part in value] if isinstance(value, list) else value
+
+
+INSTANCES, PREDICTIONS, REQUESTS = "instances.json", "display_predictions.json", "display_requests.json"
+OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
+
+Trial = tuple[str, str, int]
+"""An answer's instance id, perturbation as JSON, and trial."""
+
+
+def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Callable[[State], State]) -> None:
+    """Write the display files of a run whose states have one request for each trial.
+
+    Args:
+        run: the run's folder.
+        folder: the folder for the files.
+        statistics: names of the statistics that the page shows.
+        change: makes the state for the page.
+
+    Raises:
+        InputError: the run's states or statistics are damaged.
+    """
+    stats = _trial_stats(run / INSTANCE_STATS, statistics)
+    seen: set[tuple[str, str]] = set()
+    with ExitStack() as stack:
+        instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
+        for state in read_states(run / STATES):
+            # HELM skips such states, too.
+            if not state.get("result"):
+                continue
+            page, trial = change(state), _trial(state["instance"], state["instance"]["id"], state)
+            if trial[:2] not in seen:
+                seen.add(trial[:2])
+                instances(page["instance"])
+            about = {name: page["instance"][name] for name in ("perturbation",) if name in page["instance"]}
+            about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
+            predictions({**about, **_prediction(page), "stats": stats.get(trial, {})})
+            requests({**about, "request": page["request"]})
+
+
+def _prediction(page: State) -> dict[str, Any]:
+    """Return the fields of HELM's `DisplayPrediction` that an answer of text has."""
+    completion = page["result"]["completions"][0]
+    fields = {
+        "reference_index": page.get("reference_index"),
+        "annotations": page.get("annotations"),
+        "thinking_text": (completion.get("thinking") or {}).get("text"),
+    }
+    present = {name: value for name, value in fields.items() if value is not None}
+    return {"predicted_text": completion["text"], "base64_images": [], **present}
+
+
+def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[str, float]]:
+    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
+    for row in read_rows(path):
+        with reading(path):
+            stats[_trial(row, row["instance_id"], row)].update(_means(row["stats"], statistics))
+    return stats
+
+
+def _means(stats: Iterable[State], statistics: Collection[str]) -> dict[str, float]:
+    means = {stat["name"]["name"]: stat.get("mean") for stat in stats}
+    return {name: mean for name, mean in means.items() if name in statistics and mean is not None}
+
+
+def _trial(perturbed: State, instance: str, answer: State) -> Trial:
+    perturbation = perturbed.get("perturbation")
+    # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
+    return instance, json.dumps(perturbation) if perturbation else "", repeat_of(answer)
+
+
+@contextmanager
+def _json_list(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that writes the next element of a JSON list."""
+    separators = chain([b"\n"], repeat(b",\n"))
+    with path.open("wb") as file:
+        file.write(b"[")
+
+        def add(element: Any) -> None:
+            try:
+                data = orjson.dumps(element)
+            except TypeError:  # a lone surrogate
+                data = json.dumps(element).encode("ascii")
+            file.write(next(separators) + data)
+
+        yield add
+        file.write(b"\n]")
+
+
+FOLDER = "prompts"
+INDEX = "index.html"
+
+
+class FullTexts:
+    """The folder `prompts` of a run, with a file `<digest>.txt.gz` for each text and an index page.
+
+    Web servers send these files as compressed text. A file that exists is not written again.
+
+    Args:
+        run: the run's folder, `…/runs/<suite>/<run>`.
+    """
+
+    def __init__(self, run: Path):
+        self._run, self._folder = run, run / FOLDER
+        self._digests: set[str] = set()
+
+    def add(self, text: str) -> str:
+        """Write a text and return its digest."""
+        data = text.encode("utf-8", "surrogatepass")
+        return self._write(hashlib.sha256(data).hexdigest(), data)
+
+    def copy_prompts(self, limit: int) -> None:
+        """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
+        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+            for digest, data in read_prompts(self._run):
+                if len(data) > limit:
+                    self._write(digest, data)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._digests
+
+    def link(self, digest: str) -> str:
+        """Return the address of a text, relative to the page's."""
+        return self._url(file_name(digest))
+
+    @property
+    def index(self) -> str:
+        """The address of the index page."""
+        return self._url(INDEX)
+
+    def finish(self, digests: dict[str, str]) -> None:
+        """Write the index page, and remove files of an earlier run in the same folder.
+
+        Args:
+            digests: instance name to the digest of its prompt.
+        """
+        names = {file_name(digest) for digest in self._digests}
+        for path in (*self._folder.glob("*.txt.*"), self._folder / INDEX):
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+        if names:
+            (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
+
+    def _write(self, digest: str, data: bytes) -> str:
+        self._digests.add(digest)
+        path = self._folder / file_name(digest)
+        if not path.exists():
+            self._folder.mkdir(exist_ok=True)
+            part = path.with_suffix(".part")
+            # With mtime=0 the file depends only on the text. Level 1 is fast, and the page is rarely opened.
+            part.write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
+            os.replace(part, path)
+        return digest
+
+    def _url(self, name: str) -> str:
+        # helm-server serves HELM's output folder as `benchmark_output`.
+        parts = ("runs", self._run.parent.name, self._run.name, FOLDER, name)
+        return "/".join(["benchmark_output", *(quote(part, safe="") for part in parts)])
+
+
+def file_name(digest: str) -> str:
+    """Return the name of the file with the text of a digest."""
+    return f"{digest[:16]}.txt.gz"
+
+
+def _index(title: str, digests: dict[str, str]) -> str:
+    rows = "\n".join(
+        f'<li><a href="{file_name(digest)}">{html.escape(instance)}</a></li>' for instance, digest in digests.items()
+    )
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+    return f"{head}<h1>Prompts of {html.escape(title)}</h1>\n<ol>\n{rows}\n</ol>\n"

@@ -19,10 +19,10 @@ from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.means import OVERALL, average, mean_over_tasks, tasks_of
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
-from helm_longctx.results.rows import score_notes
+from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -97,7 +97,7 @@ class SuiteScores:
         spec = RunSpec(
             name,
             ScenarioSpec(SCENARIO_CLASS),
-            AdapterSpec(method=METHOD, model=first.model, model_deployment=deployment),
+            AdapterSpec(method=ADAPTER_METHOD, model=first.model, model_deployment=deployment),
             [],
             groups=[group_name(benchmark, part, label(first.length)) for part in parts],
         )
@@ -135,7 +135,9 @@ def cell_notes(results: Sequence[Result], matcher: MetricNameMatcher) -> list[st
     if whole:
         return score_notes(whole) if matcher.name == MAIN_METRIC else []
     tasks = _column_tasks(find_benchmark(results[0].benchmark), results, matcher)
-    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
+    is_score = matcher.name in (MAIN_METRIC, *(task_score(task.name) for task in tasks))
+    # Published scores have no answers, which such notes are about.
+    if not is_score or all(each.is_published for each in results):
         return []
     rows = [each for each in results if each.task in {task.name for task in tasks}]
     return score_notes(average(rows[0].entry, tasks, rows)) if rows else []

@@ -14,11 +14,13 @@ import helm_longctx.helm.codec  # noqa: F401
 
 # The module above must be imported before HELM's.
 # isort: split
+import orjson
 from dacite import from_dict
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.presentation.schema import (
     ALL_GROUPS,
+    BY_GROUP,
     Field,
     MetricNameMatcher,
     RunGroup,
@@ -32,7 +34,7 @@ from helm.benchmark.presentation.summarize import (
     get_coarse_adapter_spec,
     get_model_metadata_for_adapter_spec,
 )
-from helm.benchmark.presentation.table import Cell, Table
+from helm.benchmark.presentation.table import Cell, Hyperlink, Table, table_to_latex
 from helm.benchmark.run_spec import RunSpec
 from tqdm import tqdm
 
@@ -40,8 +42,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
-from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
 from helm_longctx.results.leaderboard.schema import (
     KINDS,
     merge_schemas,
@@ -51,8 +51,19 @@ from helm_longctx.results.leaderboard.schema import (
     suite_schema,
 )
 from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
+from helm_longctx.results.leaderboard.tables import (
+    MOST_COLUMNS,
+    MOST_PUBLISHED,
+    ScoreCell,
+    arrange_table,
+    count_own,
+    index_table,
+    make_cell,
+    mark_table,
+    tag_run,
+)
 from helm_longctx.results.means import tasks_of
-from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.results.reading import Result, is_published_name
 from helm_longctx.results.suite import report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
@@ -190,8 +201,10 @@ class LongContextSummarizer(Summarizer):
         """Add to a group's description how many published models its tables have, and the address of the report."""
         if group.name in self._theirs:
             return group
+        if not self._has_page(group):
+            return replace(group, taxonomy=None)  # so that HELM's page of scenarios does not link to it
         models = self._models(group)
-        published = {model for model in models if model.startswith(PUBLISHED)}
+        published = {model for model in models if is_published_name(model)}
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:
@@ -251,10 +264,14 @@ class LongContextSummarizer(Summarizer):
 
     def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
         """Return all runs. HELM would look for groups that hide runs, which only other schemas can have."""
-        if all(each.visibility == ALL_GROUPS for each in self.schema.run_groups):
+        if not self._hides_runs:
             return runs
         shown: list[Run] = super().filter_runs_by_visibility(runs, group)
         return shown
+
+    @cached_property
+    def _hides_runs(self) -> bool:
+        return any(each.visibility != ALL_GROUPS for each in self.schema.run_groups)
 
     def get_model_field_dicts(self) -> list[dict[str, Any]]:
         """Return what the page of models shows. HELM's has only registered models, and is blank without one."""
@@ -336,7 +353,9 @@ class LongContextSummarizer(Summarizer):
         )
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
-        """Make the tables of a group without subgroups: HELM's if it is not ours."""
+        """Make the tables of a group without subgroups: HELM's if it is not ours; none if it has no page."""
+        if not self._has_page(group):
+            return []
         if group.name not in {*self._others, *self._theirs}:
             return self.create_group_tables_by_metric_group(group)
         return [table for table in super().create_group_tables_by_subgroup(group) if table.rows]
@@ -344,15 +363,37 @@ class LongContextSummarizer(Summarizer):
     def create_group_tables_by_metric_group(self, group: RunGroup) -> list[Table]:
         """Make a table of each metric group and, of a category with several tasks, one of each task.
 
-        Instead of a table of scores that would be wider than a window, there is one of each part.
+        Instead of a table of scores that would be wider than a window, there is one of each part. Where there are
+        only published models, there are only scores: a category's have a column of each task.
         """
         if group.name in self._theirs:
             return self._metric_tables(group)
+        if not self._has_page(group):
+            return []
         tables = self._part_tables(group) or self._metric_tables(group)
-        tasks = [table for task in group.sub_splits or () if (table := self._task_table(group, task)).rows]
+        tasks = [self._task_table(group, task) for task in group.sub_splits or () if self._has_own(group)]
+        tasks = [table for table in tasks if table.rows]
         return [*tables, *(tasks if len(tasks) > 1 else ())]
 
+    def _has_page(self, group: RunGroup) -> bool:
+        """Return whether a group is shown alone: a task that only published models have is a column of its category."""
+        return group.name in self._theirs or not group.category.endswith(KINDS[3:]) or self._has_own(group)
+
+    def _has_own(self, group: RunGroup) -> bool:
+        return not all(is_published_name(model) for model in self._models(group))
+
     def _metric_tables(self, group: RunGroup) -> list[Table]:
+        if group.name not in self._theirs and not self._has_own(group):
+            # Published results have no conditions, and a task's only official metric is its score.
+            groups = super().expand_subgroups(group)
+            metrics = {
+                name: {each.name for each in part.metrics} for name, part in self.schema.name_to_metric_group.items()
+            }
+            results = self._scores.find(self._runs_of(groups))
+            hidden = group.subgroup_metric_groups_hidden
+            parts = dict.fromkeys(name for each in groups for name in each.metric_groups if name not in hidden)
+            shown = [part for part in parts if any(len(metrics[part] & each.statistics.keys()) > 1 for each in results)]
+            group = replace(group, metric_groups=["score", *shown])
         tables: list[Table] = super().create_group_tables_by_metric_group(group)
         return tables
 
@@ -395,12 +436,12 @@ class LongContextSummarizer(Summarizer):
     def create_index_tables(self) -> list[Table]:
         """Make the tables of groups, which are also the selector of the leaderboard: the most important groups.
 
-        The other groups have pages, too, to which the pages of scenarios and runs link.
+        Other groups with a page are linked by the pages of scenarios and runs.
         """
         tables: list[Table] = []
         titles: set[str | None] = set()
         for category in dict.fromkeys(group.category for group in self.schema.run_groups):
-            groups = [each for each in self.schema.run_groups if each.category == category]
+            groups = [each for each in self.schema.run_groups if each.category == category and self._has_page(each)]
             new = [each for each in groups if each.display_name not in titles]
             titles |= {each.display_name for each in new}
             if len(titles) > MOST_OPTIONS:
@@ -408,6 +449,26 @@ class LongContextSummarizer(Summarizer):
             if new:
                 tables.append(index_table(category, new, [len(self._models(each)) for each in new]))
         return tables
+
+    def write_groups(self) -> None:
+        """Write the tables of all groups under HELM's names. HELM's code needs several times as long for each cell."""
+        folder = Path(self.run_release_path) / "groups"
+        _write_json(folder.with_suffix(".json"), self.create_index_tables())
+        _write_json(folder.with_name("groups_metadata.json"), self.create_groups_metadata())
+        for group in self.schema.run_groups:
+            is_single = group.subgroup_display_mode == BY_GROUP or len(self.expand_subgroups(group)) == 1
+            make = self.create_group_tables_by_subgroup if is_single else self.create_group_tables_by_metric_group
+            tables: list[Table] = make(group)
+            for table in tables:
+                name = f"{group.name}_{table.name}"
+                latex, as_json = folder / "latex" / f"{name}.tex", folder / "json" / f"{name}.json"
+                links = (("LaTeX", latex), ("JSON", as_json))
+                table.links.extend(Hyperlink(text=text, href=str(path)) for text, path in links)
+                latex.parent.mkdir(parents=True, exist_ok=True)
+                latex.write_text(table_to_latex(table, f"{table.name} ({group.name})"), encoding="utf-8")
+                _write_json(as_json, table)
+            if tables:
+                _write_json(folder / f"{group.name}.json", tables)
 
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, two runs at a time unless `num_threads` is one.
@@ -441,6 +502,18 @@ class LongContextSummarizer(Summarizer):
     @cached_property
     def _parts(self) -> dict[int, dict[str, Run]]:
         return {}
+
+
+def _write_json(path: Path, content: Any) -> None:
+    """Write tables as HELM does: without fields that are None."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(content, _to_plain, orjson.OPT_PASSTHROUGH_DATACLASS))
+
+
+def _to_plain(record: object) -> list[Any] | dict[str, Any]:
+    if isinstance(record, tuple):  # a caveat
+        return list(record)
+    return {name: value for name, value in vars(record).items() if value is not None}
 
 
 def _file_name(name: str) -> str:

@@ -91,12 +91,25 @@ class DeadlineTest:
         """
         if self.is_above or self.count >= self._most:
             return
-        stakes = _stakes(np.array([self.share]), self._least, self._expected)
-        gains = _expect(self._tables[self.count + 1], np.array([[self.share]]), stakes, self._expected)
-        stake = float(stakes[0, int(gains.argmax())])
-        # No stake may lose more than there is.
-        self.share = max(0.0, self.share + min(stake, self.share / -least if least < 0 else math.inf) * value)
+        self.share = float(self.next_shares(np.array([self.share]), self.count, value, least)[0])
         self.count += 1
+
+    def next_shares(self, shares: Floats, count: int, values: ArrayLike, least: float) -> Floats:
+        """Return the wealth after the next value, of tests that differ only in their values.
+
+        Args:
+            shares: shape (tests,): the wealth as shares of the goal.
+            count: the number of values so far.
+            values: shape (tests,), or one for all.
+            least: the least value that was possible.
+        """
+        stakes = _stakes(shares, self._least, self._expected)
+        gains = _expect(self._tables[count + 1], shares[:, None], stakes, self._expected)
+        stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
+        # No stake may lose more than there is, and the goal ends the test.
+        largest = shares / -least if least < 0 else math.inf
+        found = np.maximum(0.0, shares + np.minimum(stake, largest) * np.asarray(values))
+        return np.asarray(np.where(shares >= 1 - 1e-9, shares, found))
 
     def count_until_sure(self, value: float, least: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""

@@ -25,10 +25,11 @@ FEW = 10
 _ROUNDING = 1e-9
 """Numbers of answers that differ by less are equal."""
 
-_PRIOR_RATIO, PRIOR_DEFF = 1.0, 0.8
-"""Number of observations by which the estimates of variance and of the design effect are shrunk to their largest value.
-With these values the intervals of skewed scores and of few clusters contain the true mean often enough, as
-`bench/intervals.py` simulates."""
+_PRIOR_RATIO, PRIOR_DEFF, _PRIOR_MEANS = 1.0, 0.8, 2.0
+"""Number of observations by which estimates are shrunk to their largest values: of the ratio of the variance of scores,
+of the design effect, and of the ratio of the variance of a mean of means. With these values the intervals of skewed
+scores, of few clusters, and of tasks of different sizes contain the true mean often enough, as `bench/intervals.py` and
+`bench/decisions.py means` simulate."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
     largest = min(float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf)
     # The number of observations behind the estimate, as in `_informative`, if all means had the same variance.
     weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
-    ratio = _shrink(float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_RATIO)
+    ratio = _shrink(float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_MEANS)
     return 1 / (ratio * float(parts.sum()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +13,18 @@ from typing import Any
 
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.local_context import LocalContext
+from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
 from helm_longctx.locks import lock_run
-from helm_longctx.models.apis.batches import LostResultsError, Service, is_missing
+from helm_longctx.models.apis.batches import LostResultsError, Outcome, Service, is_missing
+from helm_longctx.models.apis.protocol import Body
+from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.text import redact
 from helm_longctx.runner.batches.judges import JudgeClients, reply_store
-from helm_longctx.runner.batches.services import find_service
-from helm_longctx.runner.batches.submission import ProviderError, settle, wrap_provider_errors
-from helm_longctx.runner.batches.tally import Keep, Tally
+from helm_longctx.runner.batches.submission import ProviderError, find_service, settle, wrap_provider_errors
 from helm_longctx.runner.interruptions import explain_full_disk, stoppable
 from helm_longctx.runner.sending import find_client
 from helm_longctx.runs.journal import Journal
@@ -32,6 +34,12 @@ _log = logging.getLogger(__name__)
 
 POLL = 30.0
 """Seconds between two checks of the batches' states."""
+
+Keep = Callable[[str, Body, RequestResult], None]
+"""Stores an answer: the request's name, the reply, and the result that was read from it."""
+
+_NAMED_LINES = 5
+"""Lines that a message names."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,13 @@ class Problems:
 
     def pop_passing(self, kept: Collection[str]) -> list[InputError]:
         """Remove and return the errors after which waiting can help, except those with the names `kept`."""
-        passing = {name: error for name, error in self.errors.items() if name not in kept and _is_passing(error)}
+        # An InputError without a cause is a mistake of the user, so waiting does not help.
+        causes = {name: error.__cause__ for name, error in self.errors.items() if name not in kept}
+        passing = {
+            name: self.errors[name]
+            for name, cause in causes.items()
+            if cause is not None and not is_missing(cause) and failure_of_error(cause) in _PASSING
+        }
         self.errors = {name: error for name, error in self.errors.items() if name not in passing}
         return list(dict.fromkeys(passing.values()))
 
@@ -240,8 +254,12 @@ class Batches:
         for run in dict.fromkeys(run for run, _ in self._open_parts(problems)):
             with problems.catch(run), lock_run(run), Ledger(run) as ledger:
                 self._collect_run(run, ledger, problems)
-                if forget:
-                    _forget(ledger, problems)
+                for part in ledger.open_parts if forget else ():
+                    if (error := problems.errors.get(part.id)) and _is_final(error):
+                        ledger.set_collected(part, {Failure.UNREACHABLE.value: len(part.requests)})
+                        del problems.errors[part.id]
+                        lost = f"{len(part.requests)} answers are given up, and their requests can be sent again"
+                        _log.warning(f"{error}; {lost}")
 
     def _collect_run(self, run: Path, ledger: Ledger, problems: Problems) -> None:
         parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
@@ -285,12 +303,6 @@ _REPAIRABLE = (*_PASSING, Failure.BAD_KEY, Failure.QUOTA, Failure.MISSING_PACKAG
 """Failures after which answers can still be collected, now or when the user has repaired something."""
 
 
-def _is_passing(error: InputError) -> bool:
-    cause = error.__cause__
-    # An InputError without a cause is a mistake of the user, so waiting does not help.
-    return cause is not None and not is_missing(cause) and failure_of_error(cause) in _PASSING
-
-
 def _is_final(error: InputError) -> bool:
     """Whether a provider's error says that the answers cannot be collected."""
     cause = error.__cause__
@@ -299,11 +311,74 @@ def _is_final(error: InputError) -> bool:
     return is_missing(cause) or failure_of_error(cause) not in _REPAIRABLE
 
 
-def _forget(ledger: Ledger, problems: Problems) -> None:
-    """End the batches whose answers cannot be collected."""
-    for part in ledger.open_parts:
-        error = problems.errors.get(part.id)
-        if error and _is_final(error):
-            ledger.set_collected(part, {Failure.UNREACHABLE.value: len(part.requests)})
-            del problems.errors[part.id]
-            _log.warning(f"{error}; {len(part.requests)} answers are given up, and their requests can be sent again")
+class Tally:
+    """Stores the answers in the results of a batch, and counts the requests without one.
+
+    Args:
+        part: the batch's requests.
+        client: the client of its deployment.
+        keep: stores an answer.
+    """
+
+    def __init__(self, part: BatchPart, client: Any, keep: Keep):
+        self._part, self._client, self._keep = part, client, keep
+        self._answered: set[str] = set()
+        self._failures: dict[str, tuple[Failure, str]] = {}
+        self._strays, self._stray_count = list[str](), 0
+
+    def count(self, outcomes: Iterable[Outcome], reason: str) -> Counter[str]:
+        """Return the number of requests without an answer, by kind of failure.
+
+        Args:
+            reason: why requests may have no outcome.
+
+        Raises:
+            ValueError: there are outcomes, but of no request. It is then not the batch's file, so nothing is settled.
+        """
+        try:
+            for outcome in outcomes:
+                self._add(outcome)
+        except LostResultsError:
+            reason = label_error(
+                Failure.UNREACHABLE, f"the provider does not have the results of batch {self._part.batch} any more"
+            )
+        if self._stray_count:
+            self._report_strays()
+        counts = Counter[str]()
+        for name in self._part.requests.keys() - self._answered:
+            # The results of a batch that failed or was cancelled can lack requests. The batch's own reason then holds
+            # for them.
+            kind, error = self._failures.get(name, (failure_of_text(reason), reason))
+            counts[kind.value] += 1
+            if counts[kind.value] == 1:
+                _log.warning(f"a request has no answer: {error}; further {kind.value} failures are only counted")
+        return counts
+
+    def _add(self, outcome: Outcome) -> None:
+        name = outcome.name
+        if name not in self._part.requests or name in self._answered:
+            self._stray_count += 1
+            if self._stray_count <= _NAMED_LINES:
+                self._strays.append(outcome.line)
+            return
+        # The client of this process has not learned which parameters the model refuses.
+        reply = {**(outcome.reply or {}), "sent": self._part.sent(name)}
+        if outcome.reply is None:
+            error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
+            result = RequestResult(False, [], [], False, error=error)
+        else:
+            result = self._client.result(self._part.request(name), reply)
+        if kind := failure_of(result):
+            self._failures.setdefault(name, (kind, str(result.error)))
+        else:
+            self._keep(name, reply, result)
+            self._answered.add(name)
+
+    def _report_strays(self) -> None:
+        more = ", …" if self._stray_count > len(self._strays) else ""
+        lines = f"{self._stray_count} ({', '.join(self._strays)}{more})"
+        if not (self._answered or self._failures):
+            raise ValueError(f"no line names a request of the batch; lines that were read: {lines}")
+        _log.warning(
+            f"batch {self._part.batch}: lines that cannot be read, name no request, or repeat an answer: {lines}"
+        )

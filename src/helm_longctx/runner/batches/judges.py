@@ -24,12 +24,17 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
-from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
-from helm_longctx.models.apis.attempt import try_once
+from helm_longctx.judging.keys.client import RenewingClient, failure_result, judge_client
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.runner.batches.services import service_name
-from helm_longctx.runner.batches.submission import BatchRunner, Plan, Submission, Unsent, wrap_provider_errors
+from helm_longctx.models.apis.sending import try_once
+from helm_longctx.runner.batches.submission import (
+    BatchRunner,
+    Plan,
+    Submission,
+    Unsent,
+    service_name,
+    wrap_provider_errors,
+)
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.ledger import Ledger, Receiver

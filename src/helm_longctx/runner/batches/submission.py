@@ -6,13 +6,14 @@ import logging
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from helm.benchmark.run_spec import RunSpec
+from helm.clients.client import Client
 from helm.common.local_context import LocalContext
 from helm.common.request import Request, RequestResult
 
@@ -20,14 +21,13 @@ from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
-from helm_longctx.models.apis.bodies import without_prompt
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.protocol import Body, without_prompt
+from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.batches.services import find_service, service_name
-from helm_longctx.runner.batches.warming import fill_cache
-from helm_longctx.runner.prefixes import Beginning
+from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
 from helm_longctx.runner.runner import LongContextRunner, PreparedRun, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
 from helm_longctx.runner.spool import StoredRequest
@@ -97,9 +97,12 @@ class BatchRunner(LongContextRunner):
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
             submission = Submission(receiver, client, ask, ledger)
             names = {run.name(run.requests[number]): number for number in run.order()}
-            shared = self._fill_cache(run, client, submission.pending(self._unanswered(run, names)))
+            shared: Mapping[int, Beginning] = {}
+            pending = submission.pending(self._unanswered(run, names))
+            if pending and self._plan.fills_cache and not self._plan.as_files:
+                shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
             unanswered = {
-                name: _unsent(run.requests[number], shared.get(number))
+                name: Unsent.of(run.requests[number], shared.get(number))
                 for name, number in self._unanswered(run, names).items()
             }
             submission.send_all(unanswered, self._plan.batch_size)
@@ -112,13 +115,6 @@ class BatchRunner(LongContextRunner):
             for name, number in names.items()
             if run.requests[number].state.result is None and run.journal.get(name) is None
         }
-
-    def _fill_cache(
-        self, run: PreparedRun, client: ProviderClient, pending: Mapping[str, int]
-    ) -> Mapping[int, Beginning]:
-        if not self._plan.fills_cache or self._plan.as_files or not pending:
-            return {}
-        return fill_cache(run, client.provider, [*pending.values()], THREADS)
 
 
 @dataclass(frozen=True)
@@ -135,14 +131,12 @@ class Unsent:
     whole: Callable[[], Request]
     instance: str
 
-
-def _unsent(stored: StoredRequest, beginning: Beginning | None) -> Unsent:
-    shared = beginning.characters if beginning else 0
-    return Unsent(
-        stored.request,
-        lambda: with_beginning(stored.whole(), shared, in_batch=True),
-        str(stored.state.instance.id),
-    )
+    @staticmethod
+    def of(stored: StoredRequest, beginning: Beginning | None) -> Unsent:
+        """Return a request of a run, which shares a beginning with others if the provider's cache has it."""
+        shared = beginning.characters if beginning else 0
+        whole = lambda: with_beginning(stored.whole(), shared, in_batch=True)  # noqa: E731
+        return Unsent(stored.request, whole, str(stored.state.instance.id))
 
 
 class Submission:
@@ -357,3 +351,65 @@ def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> I
 
 def _reason(error: BaseException) -> str:
     return label_error(failure_of_error(error), describe_error(error))
+
+
+def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int) -> dict[int, Beginning]:
+    """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
+
+    The requests of a batch are answered at the same time, so each pays for the beginning that they share. If one of
+    them is sent directly before, the others read the beginning from the cache.
+
+    Args:
+        numbers: the requests without an answer.
+
+    Returns:
+        The beginning that each request of these groups finds in the cache; none if the group's first request failed.
+    """
+    tokens = [run.requests[number].characters // CHARACTERS for number in numbers]
+    pays = warming_pays(run.spending.prices, provider.batch_write_price, tokens)
+    beginnings = dict(zip(numbers, run.beginnings(numbers, pays), strict=True))
+    # Of each group the first request in the given order.
+    first = {beginning: number for number, beginning in reversed(beginnings.items()) if beginning}
+    pending = [PendingRequest(run.requests[number], each, in_batch=True) for each, number in first.items()]
+    if not pending:
+        return {}
+    asking = Asking(run.sender, run.journal, run.spending, len(pending))
+    try:
+        states = ask_all(pending, asking, parallelism)
+    except InputError as error:  # a small request before the batch shows whether the model can be asked at all
+        _log.warning(f"the provider's cache is not filled: {error}")
+        return {}
+    asking.finish()
+    warm = {each for each, state in zip(first, states, strict=True) if state.result and state.result.success}
+    return {number: each for number, each in beginnings.items() if each in warm}
+
+
+def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
+    """Return the service with a name, as the record of a run's batches has it.
+
+    Raises:
+        InputError: no provider has such a service, for example because its package is not installed any more.
+    """
+    pairs = ((provider.batches, provider.batch_files) for provider in providers().values())
+    services = {service.name: service for pair in pairs for service in filter(None, pair)}
+    if name not in services:
+        raise InputError(f"there is no batch service {name!r}; choose from {', '.join(services)}")
+    return services[name](client, run_path)
+
+
+def service_name(client: Client, deployment: str, as_files: bool) -> str:
+    """Return the name of the service that answers batches of a deployment.
+
+    Raises:
+        InputError: the deployment has none.
+    """
+    provider = getattr(client, "provider", None)
+    service = provider and _service(provider, as_files)
+    if service is None:
+        clients = " or ".join(each.client.__name__ for each in providers().values() if _service(each, as_files))
+        raise InputError(f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis")
+    return service.name
+
+
+def _service(provider: Provider, as_files: bool) -> type[Service] | None:
+    return provider.batch_files if as_files else provider.batches

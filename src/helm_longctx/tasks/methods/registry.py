@@ -11,8 +11,9 @@ from helm_longctx.environment import EXTRAS, require
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import SMALLEST
-from helm_longctx.tasks.methods import closed_book, cot, question_only, retrieve, retrieve_reason
 from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.methods.prompts import CLOSED_BOOK, COT, QUESTION_ONLY, RETRIEVE_REASON
+from helm_longctx.tasks.methods.retrieve import RETRIEVE
 from helm_longctx.tasks.plugins import check_fields, check_name, check_type, load_plugins
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
 from helm_longctx.tasks.template import Template
@@ -20,7 +21,7 @@ from helm_longctx.tasks.template import Template
 GROUP = "helm_longctx.methods"
 """The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""
 
-_OURS = tuple(module.METHOD for module in (retrieve, retrieve_reason, closed_book, question_only, cot))
+_OURS = (RETRIEVE, RETRIEVE_REASON, CLOSED_BOOK, QUESTION_ONLY, COT)
 
 _SAMPLE = Task(
     name="sample",

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,7 +32,7 @@ _WORD = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
 def ask(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with the best `chunks` chunks of at most `chunk_size` characters, in the text's order."""
-    most, size = (settings.method_arguments[name] for name in METHOD.arguments)
+    most, size = (settings.method_arguments[name] for name in RETRIEVE.arguments)
     pieces = split(example.fields[CONTEXT], size)
     places = find_best(pieces, example.question or "", most)
     return replace(example, fields={**example.fields, CONTEXT: join(pieces, places)})
@@ -48,19 +49,12 @@ def split(text: str, size: int) -> list[str]:
     """
     chunks, start = [], 0
     while len(text) - start > size:
-        end = _find_end(text, start, start + size)
+        most = start + size
+        places = ((text.rfind(mark, (start + most) // 2, most), len(mark)) for mark in ENDS)
+        end = next((place + width for place, width in places if place >= 0), most)
         chunks.append(text[start:end])
         start = end
     return [*chunks, text[start:]] if text[start:] else chunks
-
-
-def _find_end(text: str, start: int, most: int) -> int:
-    """Return where the chunk that starts at `start` ends, at most at `most`."""
-    for mark in ENDS:
-        place = text.rfind(mark, (start + most) // 2, most)
-        if place >= 0:
-            return place + len(mark)
-    return most
 
 
 def find_best(chunks: Sequence[str], question: str, most: int) -> list[int]:
@@ -95,14 +89,11 @@ def find_words(text: str) -> Iterator[str]:
 
 def join(chunks: Sequence[str], places: Sequence[int]) -> str:
     """Return the chunks at some places, ascending, with a mark where others are left out between them."""
-    parts = [
-        ("" if number == 0 or places[number - 1] == place - 1 else GAP) + chunks[place]
-        for number, place in enumerate(places)
-    ]
-    return "".join(parts)
+    gaps = [GAP if after > place + 1 else "" for place, after in pairwise(places)]
+    return "".join(gap + chunks[place] for gap, place in zip(["", *gaps], places, strict=False))
 
 
-METHOD = Method(
+RETRIEVE = Method(
     "retrieve",
     "Asks with the task's prompt, whose context is the chunks that match the question best by BM25.",
     ask,

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonArray, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT, fill
 
 _GRADED = ("qa_pairs", "answers")
@@ -25,12 +23,13 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     """Load questions with the first `sizes[length]` documents.
 
     An answer can also cite the other documents. They are too large for the record, which only says where they are.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     path, prompt_path = task.paths(settings.length)
-    protocol = _protocol(root / prompt_path)
+    try:
+        content = json.loads((root / prompt_path).read_text(encoding="utf-8"))
+        protocol = {name: content[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{root / prompt_path}: not a prompt file of HELMET's citation tasks") from error
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     # Demonstrations are drawn for all rows of the file, before the sample is drawn (HELMET data.py:547 and 679).
@@ -49,7 +48,10 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "question": row["question"],
             "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
-        yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
+        # One short answer for each part of the question, only for display: the metrics read the record.
+        every = row.get("answers") or [pair["short_answers"] for pair in row.get("qa_pairs") or []]
+        references = [names[0] for names in every if names]
+        yield Example(f"{task.name}-{position}", fields, references, "official", record=record)
 
 
 def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
@@ -88,14 +90,6 @@ def documents(docs: list[Row], template: str, where: object) -> str:
     return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
 
 
-def _protocol(path: Path) -> Mapping[str, Any]:
-    try:
-        protocol = json.loads(path.read_text(encoding="utf-8"))
-        return {name: protocol[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a prompt file of HELMET's citation tasks") from error
-
-
 def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
     """Draw the demonstrations of each row, in file order.
 
@@ -104,21 +98,13 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
         raise InputError(f"shots={shots} is invalid; give 0 to {len(demos)}, the number of demonstrations")
-    texts = [_demonstration(demo, protocol) for demo in demos]
+    texts = []
+    for demo in demos:
+        context = documents(demo["docs"], protocol["doc_prompt"], "demonstrations")
+        fields = {**demo, "instruction": protocol["instruction"], "context": context}
+        texts.append(fill(protocol["demo_prompt"], fields))
     # HELMET seeds Python's global generator (eval.py:42), which nothing else uses before this loader.
     rng = random.Random(seed)
     while True:
         # Three line breaks between demonstrations and after the last one (HELMET data.py:545 and 550).
         yield "".join(text + "\n\n\n" for text in rng.sample(texts, shots))
-
-
-def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
-    context = documents(demo["docs"], protocol["doc_prompt"], Path("demonstrations"))
-    return fill(protocol["demo_prompt"], {**demo, "instruction": protocol["instruction"], "context": context})
-
-
-def _references(row: Row) -> list[str]:
-    """Return one short answer for each part of the question, only for display: the metrics read the record."""
-    if row.get("answers"):
-        return [names[0] for names in row["answers"] if names]
-    return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

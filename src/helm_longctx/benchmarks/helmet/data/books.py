@@ -13,11 +13,10 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2, make_cutter
+from helm_longctx.benchmarks.helmet.release import LLAMA_2, make_cutter
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks import DataRoot, InputError
 from helm_longctx.tasks.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
@@ -37,18 +36,15 @@ _BATCH = 8
 
 
 def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
-    """
+    """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
     demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in JsonLines(root / train, types)]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
-    texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
+    cut = make_cutter(root, task.sizes[settings.level])
+    texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), cut)
     # This generator is lazy, so texts after the sample are not measured.
     long = ((row, text) for row, text, tokens in texts if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
@@ -70,17 +66,18 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
 
     Args:
         demo: the template of a demonstration.
-
-    Raises:
-        InputError: the file is malformed, or has too few rows.
     """
     path, *_ = task.paths(settings.length)
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
     items, long = [], []
-    cut = _cutter(task, settings, root)
+    cut = make_cutter(root, task.sizes[settings.level])
     for number, (row, _, tokens) in enumerate(_measure_texts(rows, lambda row: str(row[CONTEXT]), cut)):
         # Rows with short texts are kept, too, because demonstrations are drawn from all rows (HELMET data.py:620).
-        items.append({"id": row["id"], **_convert_row(convert, row, root / path, number)})
+        try:
+            items.append({"id": row["id"], **convert(row)})
+        except (LookupError, ValueError, TypeError) as error:
+            what = "it has no answer, or not four options with the answer"
+            raise InputError(f"{root / path}: row {number + 1}: {what}") from error
         if tokens >= LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
@@ -101,16 +98,6 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
         yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
 
 
-def infbench_question(row: Row) -> dict[str, Any]:
-    """Convert a question about a book."""
-    return {"question": row["input"], "answer": row["answer"]}
-
-
-def infbench_book(row: Row) -> dict[str, Any]:
-    """Convert a book to summarize."""
-    return {"summary": row["answer"][0].strip(), "answer": row["answer"]}
-
-
 def infbench_choice(row: Row) -> dict[str, Any]:
     """Convert a question with four options. The accepted answers are the letter, and the letter with the option."""
     letter = chr(ord("A") + row["options"].index(row["answer"][0]))
@@ -122,11 +109,7 @@ def infbench_choice(row: Row) -> dict[str, Any]:
 
 
 def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load law cases of at least 65,536 tokens that have a short summary.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
-    """
+    """Load law cases of at least 65,536 tokens that have a short summary."""
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
     demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]
@@ -138,7 +121,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
     # data.py:235).
     demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
-    cut = _cutter(task, settings, root)
+    cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(rows.rows(short), _sources, cut)
     long = [number for number, (_, _, tokens) in zip(short, texts, strict=True) if tokens >= LONG]
     sample = task.sample(settings)
@@ -190,10 +173,6 @@ def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -
     return shots
 
 
-def _cutter(task: Task, settings: Settings, root: DataRoot) -> TextCutter:
-    return make_cutter(root, task.sizes[settings.level])
-
-
 def _measure_texts(
     rows: Iterable[FileRow], text: Callable[[FileRow], str], cut: TextCutter
 ) -> Iterator[tuple[FileRow, str, int]]:
@@ -214,13 +193,6 @@ def _narrativeqa(row: FileRow) -> dict[str, str]:
         return {"question": row["question"]["text"], "answer": row["answers"][0]["text"]}
     except (LookupError, TypeError) as error:
         raise InputError(f"{row}: 'question' or 'answers' lacks a text") from error
-
-
-def _convert_row(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:
-    try:
-        return convert(row)
-    except (LookupError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: row {number + 1}: it has no answer, or not four options with the answer") from error
 
 
 def _sources(row: Row) -> str:

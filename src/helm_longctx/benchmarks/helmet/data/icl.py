@@ -13,11 +13,8 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.prompts import ICL_DEMO
 from helm_longctx.data.hub import HubDataset, label_names
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, JsonLines, Settings, Task
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
-from helm_longctx.tasks.task import Example, Settings, Task
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,6 @@ def load_icl(
     Args:
         label: the column with the label.
         num_labels: number of labels, including those that no row has.
-
-    Raises:
-        InputError: data is missing or malformed.
     """
     (source,) = task.sources(settings.length)
     assert isinstance(source, HubDataset)
@@ -92,15 +86,11 @@ def _examples(
         local_seed = text_seed(text, seed)
         numbers = balance.sample(shots, random.Random(local_seed))
         # The numbers are drawn by another generator than the demonstrations, with the same seed (HELMET data.py:441).
-        label_texts = names if isinstance(names, list) else _number_labels(names, local_seed)
+        label_texts = names if isinstance(names, list) else [str(number) for number in range(names)]
+        if isinstance(names, int):
+            random.Random(local_seed).shuffle(label_texts)
         context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in numbers])
         yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [label_texts[label]], "hub")
-
-
-def _number_labels(num_labels: int, seed: int) -> list[str]:
-    numbers = list(range(num_labels))
-    random.Random(seed).shuffle(numbers)
-    return [str(number) for number in numbers]
 
 
 class Balance:

@@ -13,11 +13,9 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.methods import cot
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
+from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
-from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
 
 _QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
@@ -32,9 +30,6 @@ def load_qa(
     Args:
         popularity: keep questions whose subject has fewer than 10 to this power monthly page views (`s_pop`).
         demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
@@ -64,9 +59,6 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     """Load 100 queries, each at all its depths, in file order.
 
     The reference is the ids of the passages, the most relevant first.
-
-    Raises:
-        InputError: a file is malformed, or has too few demonstrations.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
     rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
@@ -81,21 +73,30 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     passages = 0  # the official code takes the number of passages from the first query and uses it for all
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
-        passage = _rerank_passage(row)
+        # Passages have titles, also in demonstrations, if the query's first passage has one.
+        titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
+        passage = partial(_rerank_passage, prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE)
         drawn_demos = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(_rerank_demo(demo, passage) for demo in drawn_demos),
+            "demos": "".join(
+                prompts.RERANK_DEMO.format(
+                    documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+                )
+                for demo in drawn_demos
+            ),
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
         # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
+        grades = [int(passage["label"]) for passage in row["ctxs"]]
         record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
         yield Example(
             f"{task.name}-{position}",
             fields,
             [_ranking(row)],
             "official",
-            _relevant_depth(row),
+            # Without a difference of grades, no passage is the relevant one.
+            _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None,
             record=record,
             group=f"query {row['qid']}",
         )
@@ -173,21 +174,13 @@ def _qa_demo(demo: FileRow, method: str) -> str:
     if not demo["answers"]:
         raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
     documents = _documents(demo, _qa_passage)
-    if method == cot.METHOD.name:
+    if method == COT.name:
         return asking.write_demonstration(demo, documents)
     return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 
 
-def _rerank_passage(row: Row) -> Callable[[Row], str]:
-    """Return the format of passages. It has titles, also in demonstrations, if the query's first passage has one."""
-    titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-    template = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
-    return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
-
-
-def _rerank_demo(demo: FileRow, passage: Callable[[Row], str]) -> str:
-    documents = _documents(demo, passage)
-    return prompts.RERANK_DEMO.format(documents=documents, query=demo["query"], ranking=_ranking(demo))
+def _rerank_passage(template: str, passage: Row) -> str:
+    return template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
 
 
 def _ranking(row: Row) -> str:
@@ -207,12 +200,6 @@ def _depth(row: Row, context: str) -> float | None:
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
     places = [match.start() / len(text) for answer in answers for match in re.finditer(answer, text)]
     return sum(places) / len(places) if places else None
-
-
-def _relevant_depth(row: Row) -> float | None:
-    """Return the mean position of the passages with the highest grade; None if all have the same grade."""
-    grades = [int(passage["label"]) for passage in row["ctxs"]]
-    return _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None
 
 
 def _mean_place(marks: list[bool]) -> float | None:

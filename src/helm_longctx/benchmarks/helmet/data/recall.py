@@ -10,13 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data import generate
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_llama2_counter
+from helm_longctx.benchmarks.helmet.data import ruler
+from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import CONTEXT
 
 _TEXTS = (str, list)
@@ -24,32 +22,27 @@ _log = logging.getLogger(__name__)
 
 
 def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
-    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations.
-
-    Raises:
-        InputError: the official file is malformed, or it has fewer demonstrations than `shots`.
-    """
+    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations."""
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
         return _read_official(task, settings, rows, convert)
-    pairs = _pairs(task, settings.level)
-    return _generate(task, settings, root, partial(generate.fit_rows, generate.json_kv, at_most=pairs), convert)
+    # The number of pairs for any length, by linear interpolation between the official sizes.
+    points, length = sorted(task.sizes), settings.level
+    if not points[0] <= length <= points[-1]:
+        raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
+    low, high = next((low, high) for low, high in pairwise(points) if low <= length <= high)
+    pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
+    return _generate(task, settings, root, partial(ruler.fit_rows, ruler.json_kv, at_most=pairs), convert)
 
 
-def load_ruler(
-    task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
-) -> Iterable[Example]:
-    """Load one of RULER's tasks, which have no demonstrations.
-
-    Raises:
-        InputError: the official file is malformed.
-    """
+def load_ruler(task: Task, settings: Settings, root: DataRoot, make: ruler.Maker, has_depth: bool) -> Iterable[Example]:
+    """Load one of RULER's tasks, which have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
         return _read_official(task, settings, rows, convert, has_depth)
-    return _generate(task, settings, root, partial(generate.fit_rows, make), convert)
+    return _generate(task, settings, root, partial(ruler.fit_rows, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
@@ -76,7 +69,10 @@ def _read_official(
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
-        depth = _depth(row, references) if has_depth else None
+        depth = row.get("depth") if has_depth else None
+        # The depth in the file counts if it is a share of the context, and else the mean position of the answers.
+        if has_depth and not (isinstance(depth, float | int) and 0 <= depth <= 1):
+            depth = evidence_depth(row[CONTEXT], references)
         yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
@@ -99,25 +95,10 @@ def _generate(
         )
 
 
-def _depth(row: Row, references: list[str]) -> float | None:
-    """Return the depth in the file if it is a share of the context, else the mean position of the answers."""
-    depth = row.get("depth")
-    return depth if isinstance(depth, float | int) and 0 <= depth <= 1 else evidence_depth(row[CONTEXT], references)
-
-
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
     """Return the mean relative position of the answers in the context; None if it contains none of them."""
     places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
     return sum(places) / len(places) if places else None
-
-
-def _pairs(task: Task, length: int) -> int:
-    """Return the number of key-value pairs for any length, by linear interpolation between the official sizes."""
-    points = sorted(task.sizes)
-    for low, high in pairwise(points):
-        if low <= length <= high:
-            return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
-    raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
 
 
 def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:

@@ -6,12 +6,8 @@ Source of the order: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py a
 from collections.abc import Iterator
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
-from helm_longctx.data.hub import HubDataset, HubFile
-from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.release import Release, ReleaseFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks import STANDARD, DataRoot, HubDataset, HubFile, InputError, JsonLines, Types
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.text import TextCutter
@@ -43,11 +39,7 @@ def release_file(path: str) -> ReleaseFile:
 
 
 def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load graphs and operations, shuffled.
-
-    Raises:
-        InputError: the file is malformed.
-    """
+    """Load graphs and operations, shuffled."""
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, _GRAPH)
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
@@ -59,11 +51,7 @@ def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
 
 
 def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of a class of length, shuffled. Long texts are cut at their end.
-
-    Raises:
-        InputError: a file is malformed.
-    """
+    """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _LONGBENCH)
     of_class = [number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]]

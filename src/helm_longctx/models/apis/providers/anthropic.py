@@ -11,30 +11,15 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError, check_reason, label_error
-from helm_longctx.models.apis.batches import (
-    Format,
-    LostResultsError,
-    Outcome,
-    Part,
-    Progress,
-    Reading,
-    Search,
-    Service,
-    check_type,
-    lost_if_missing,
-    patient,
-    read_outcomes,
-    retrieve,
-    unsure,
-)
+from helm_longctx.models.apis import batches, protocol
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
-from helm_longctx.models.apis.client import ProviderClient, check_text, turns
-from helm_longctx.models.apis.parameters import ADAPTIVE, Body
+from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.parameters import ADAPTIVE
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.replies import check_error, check_piece, cut_at_stop, cut_stream
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
 
 MESSAGES = "/v1/messages"
@@ -59,59 +44,46 @@ class AnthropicClient(ProviderClient):
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply; see `ProviderClient.parse`."""
-        check_error(reply)
+        protocol.check_error(reply)
         content, reason = reply.get("content"), reply.get("stop_reason")
         ending = check_reason(reason)
         if not isinstance(content, list) or not isinstance(reason, str):
             raise FailureError(Failure.MALFORMED, "the server's answer has no content or no stop reason")
-        if not all(map(_is_block, content)):
+        blocks = [block for block in content if isinstance(block, Mapping)]
+        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        if len(blocks) < len(content) or not all(isinstance(text, str) for text in texts):
             raise FailureError(Failure.MALFORMED, "the server's answer has a block without a text, or of another type")
         thinking, text = _join_blocks(content, "thinking"), _join_blocks(content, "text")
         if text is None and (thinking is not None or reason in _EMPTY):
             text = ""  # the answer is only reasoning, or ended before its first token
         if text is None:
             raise FailureError(Failure.MALFORMED, "the server's answer has no text: none of its blocks is one")
-        output = GeneratedOutput(
-            text=cut_at_stop(text, request.stop_sequences),
-            logprob=0,
-            tokens=[],
-            finish_reason={"reason": ending},
-            thinking=None if thinking is None else Thinking(thinking),
-        )
-        return with_usage(RequestResult(True, [], [output], False), _usage(reply.get("usage")))
+        return with_usage(protocol.make_result(request, text, ending, thinking), _usage(reply.get("usage")))
 
     def _wanted_body(self, request: Request) -> Body:
-        check_text(request)
-        settings, messages = self.settings, turns(request)
+        protocol.check_text(request)
+        settings, messages = self.settings, protocol.turns(request)
         system = [message["content"] for message in messages if message["role"] == "system"]
-        body: Body = {
+        others = [each for each in messages if each["role"] != "system"]
+        fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
             # Anthropic counts the thinking towards `max_tokens`.
             "max_tokens": request.max_tokens + settings.thinking_tokens,
-            "messages": mark_beginning(
-                request,
-                [each for each in messages if each["role"] != "system"],
-                self.provider.cache_mark,
-                self.provider.long_cache,
-            ),
+            "messages": mark_beginning(request, others, self.provider.cache_mark, self.provider.long_cache),
             "temperature": request.temperature,
         }
-        optional = {
+        budget, effort = settings.thinking_tokens, settings.reasoning_effort
+        thinking = {"type": "enabled", "budget_tokens": budget} if budget else ADAPTIVE if effort else None
+        optional: Body = {
             # The protocol has no system role: the text stands in a field of its own.
             "system": "\n\n".join(system) or None,
             # Newer models refuse `top_p` beside `temperature`; 1 is the default, so it need not be sent.
             "top_p": request.top_p if request.top_p != 1 else None,
             "stop_sequences": request.stop_sequences or None,
-            "thinking": self._thinking(),
-            "output_config": {"effort": settings.reasoning_effort} if settings.reasoning_effort else None,
+            "thinking": thinking,
+            "output_config": {"effort": effort} if effort else None,
         }
-        body |= {name: value for name, value in optional.items() if value is not None}
-        return {**body, **(settings.extra_body or {})}
-
-    def _thinking(self) -> Body | None:
-        if self.settings.thinking_tokens:
-            return {"type": "enabled", "budget_tokens": self.settings.thinking_tokens}
-        return ADAPTIVE if self.settings.reasoning_effort else None
+        return protocol.fill_body(fields, optional, settings.extra_body)
 
     def _make_library(self, **options: Any) -> Any:
         import anthropic
@@ -134,11 +106,25 @@ class AnthropicClient(ProviderClient):
         return {"stream": True} if is_long else super()._stream_fields(body)
 
     def _join(self, events: Iterable[Any]) -> Body:
-        return _join(events)
-
-
-def _is_block(value: Any) -> bool:
-    return isinstance(value, Mapping) and (value.get("type") != "text" or isinstance(value.get("text"), str))
+        message: Body = {}
+        blocks: dict[int, Body] = {}
+        for event in events:
+            kind = event.get("type")
+            if kind == "message_start":
+                message = dict(event["message"])
+            elif kind == "content_block_start":
+                blocks[event["index"]] = event["content_block"]
+            elif kind == "content_block_delta":
+                _extend(blocks[event["index"]], event["delta"])
+            elif kind == "message_delta":
+                # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
+                # them has something else, nothing was counted.
+                counts = [each.get("usage") or {} for each in (message, event)]
+                is_read = all(isinstance(each, dict) for each in counts)
+                message |= {**event["delta"], "usage": counts[0] | counts[1] if is_read else None}
+        if not message.get("stop_reason"):
+            raise protocol.cut_stream()
+        return {**message, "content": list(blocks.values())}
 
 
 def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
@@ -147,14 +133,9 @@ def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
     return "".join(text for text in texts if isinstance(text, str)) if texts else None
 
 
-_COUNTS = (
-    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-    *("output_tokens", "output_tokens_details.thinking_tokens"),
-)
-
-
 def _usage(usage: object) -> Usage | None:
-    counts = read_counts(usage, *_COUNTS)
+    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    counts = read_counts(usage, *read, "output_tokens", "output_tokens_details.thinking_tokens")
     if counts is None:
         return None
     prompt, cached, written, answer, reasoning = counts
@@ -162,73 +143,43 @@ def _usage(usage: object) -> Usage | None:
     return check_usage(Usage(prompt + cached + written, cached, written, answer, reasoning))
 
 
-def _join(events: Iterable[Any]) -> Body:
-    """Join the events of a message.
-
-    Raises:
-        FailureError: the stream ended without a stop reason, or a piece of the answer is not text.
-    """
-    message: Body = {}
-    blocks: dict[int, Body] = {}
-    for event in events:
-        kind = event.get("type")
-        if kind == "message_start":
-            message = dict(event["message"])
-        elif kind == "content_block_start":
-            blocks[event["index"]] = event["content_block"]
-        elif kind == "content_block_delta":
-            _extend(blocks[event["index"]], event["delta"])
-        elif kind == "message_delta":
-            # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`.
-            message |= {**event["delta"], "usage": _merge(message.get("usage"), event.get("usage"))}
-    if not message.get("stop_reason"):
-        raise cut_stream()
-    return {**message, "content": list(blocks.values())}
-
-
-def _merge(first: object, last: object) -> Body | None:
-    """Return the counts of two events; None, as if nothing was counted, if one of them has something else."""
-    first, last = {} if first is None else first, {} if last is None else last
-    return {**first, **last} if isinstance(first, dict) and isinstance(last, dict) else None
-
-
 def _extend(block: Body, delta: Body) -> None:
     """Append the texts of a delta (`text_delta`, `thinking_delta`, …) to the fields of the same names."""
     for name, text in delta.items():
-        check_piece(name, text)
-        check_piece(name, block.get(name))
+        protocol.check_piece(name, text)
+        protocol.check_piece(name, block.get(name))
         if name != "type" and isinstance(text, str):
             block[name] = f"{block.get(name) or ''}{text}"
 
 
-class AnthropicBatches(Service):
+class AnthropicBatches(batches.Service):
     """Anthropic's message batches."""
 
     name = "anthropic"
-    format = Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
+    format = batches.Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
-        self._patient, self._bulk = patient(client.client), client.bulk_library()
+        self._bulk, self._batches = client.bulk_library(), batches.patient(client.client).messages.batches
 
     def line(self, name: str, route: str, body: Body) -> bytes:
         """Return an element of the list of requests."""
         return orjson.dumps({"custom_id": name, "params": body})
 
-    def create(self, part: Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.Part, file: IO[bytes]) -> str:
         """Create the batch. The package's own method would hold all requests in memory, several times."""
         from anthropic.types.messages import MessageBatch
 
-        with unsure():
+        with batches.unsure():
             batch = self._bulk.post("/v1/messages/batches", cast_to=MessageBatch, content=file)
         return str(batch.id)
 
-    def find(self, part: Part, others: set[str]) -> Search:
+    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
         """Look for a batch of the same time and size. When it has ended, its results show whether it is the part's.
 
         Anthropic stores no metadata with a batch.
         """
         is_final = True
-        for batch in self._patient.messages.batches.list(limit=100):
+        for batch in self._batches.list(limit=100):
             if batch.created_at.timestamp() < part.time - CLOCK_ERROR:
                 break  # the newest come first
             # The sum over all states of requests is the batch's size.
@@ -238,44 +189,44 @@ class AnthropicBatches(Service):
                 is_final = False
                 continue
             # Names are digests of requests, so a single common name proves that the batch is the part's.
-            with suppress(LostResultsError), closing(self._results(batch)) as results:
+            with suppress(batches.LostResultsError), closing(self._results(batch)) as results:
                 if next((found.name for found in results if found.name), None) in part.requests:
-                    return Search(batch.id, True)
-        return Search(None, is_final)
+                    return batches.Search(batch.id, True)
+        return batches.Search(None, is_final)
 
-    def progress(self, part: Part) -> Progress:
+    def progress(self, part: batches.Part) -> batches.Progress:
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
-        batch = retrieve(self._patient.messages.batches, part)
+        batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
-        reason = label_error(Failure.TEMPORARY, "the batch ended before this request was answered")
-        status = batch.processing_status
-        return Progress(status, status == "ended", total - batch.request_counts.processing, total, reason)
+        reason, status = "the batch ended before this request was answered", batch.processing_status
+        done = total - batch.request_counts.processing
+        return batches.Progress(status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason))
 
-    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the results."""
-        yield from self._results(retrieve(self._patient.messages.batches, part))
+        yield from self._results(batches.retrieve(self._batches, part))
 
-    def cancel(self, part: Part) -> None:
+    def cancel(self, part: batches.Part) -> None:
         """Cancel the batch."""
-        self._patient.messages.batches.cancel(part.batch)
+        self._batches.cancel(part.batch)
 
-    def _results(self, batch: Any) -> Generator[Outcome, None, None]:
+    def _results(self, batch: Any) -> Generator[batches.Outcome, None, None]:
         # Anthropic keeps results for 29 days, and the batch longer.
         if not batch.results_url:
-            raise LostResultsError
+            raise batches.LostResultsError
         # The response is closed here. The garbage collector could close it while the HTTP library holds the lock that
         # closing needs, and the library would be blocked forever.
-        bulk = patient(self._bulk)
-        with lost_if_missing(), closing(bulk.messages.batches.results(batch.id)) as rows:
+        bulk = batches.patient(self._bulk)
+        with batches.lost_if_missing(), closing(bulk.messages.batches.results(batch.id)) as rows:
             # The package's own reader ends at the first malformed line.
-            yield from read_outcomes(rows.http_response.iter_bytes(), "the results", read_result)
+            yield from batches.read_outcomes(rows.http_response.iter_bytes(), "the results", read_result)
 
 
-def read_result(row: Body) -> Reading:
+def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
     if result["type"] == "succeeded":
-        return check_type(result["message"], dict), None
+        return batches.check_type(result["message"], dict), None
     if result["type"] == "errored":
         # The result holds the body of an error response, in which the error is nested once more.
         return None, str(result["error"].get("error", result["error"]))

@@ -14,32 +14,16 @@ from typing import IO, Any
 
 import orjson
 from helm.common.cache import CacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure, FailureError, check_reason, failure_of_text, label_error
-from helm_longctx.models.apis.batches import (
-    Format,
-    Outcome,
-    Part,
-    Progress,
-    Reading,
-    Search,
-    Service,
-    check_type,
-    lost_if_missing,
-    patient,
-    read_outcomes,
-    retrieve,
-    split_lines,
-    unsure,
-)
-from helm_longctx.models.apis.client import ProviderClient, check_text, turns
-from helm_longctx.models.apis.http import derive
+from helm_longctx.models.apis import batches, protocol
+from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.guard import derive
 from helm_longctx.models.apis.nvcf import FunctionCalls
-from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.replies import check_error, check_piece, cut_at_stop, cut_stream
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -88,11 +72,7 @@ class OpenAIClient(ProviderClient):
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
-        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides.
-
-        Raises:
-            InputError: `form` is invalid.
-        """
+        """Return what a client with these arguments sends; raise an `InputError` if `form` is invalid."""
         form = arguments.get("form", "chat")
         if form not in FORMS:
             raise bad_argument(cls.__name__, "form", form, FORMS)
@@ -105,21 +85,24 @@ class OpenAIClient(ProviderClient):
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply; see `ProviderClient.parse`."""
-        check_error(reply)
-        choices = first_choices(reply.get("choices"))
+        protocol.check_error(reply)
+        choices = _first_choices(reply.get("choices"))
         if not choices:
             raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
         return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
 
     def _wanted_body(self, request: Request) -> Body:
-        check_text(request)
+        protocol.check_text(request)
         settings, chats = self.settings, self.route(request) == CHAT
         if not chats and request.messages:
             raise FailureError(Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both")
-        body: Body = {"model": settings.model or request.model.partition("/")[2]}
-        body |= {"messages": turns(request)} if chats else {"prompt": request.prompt}
-        body |= {"max_tokens": request.max_tokens + settings.thinking_tokens, "temperature": request.temperature}
-        optional = {
+        fields: Body = {
+            "model": settings.model or request.model.partition("/")[2],
+            **({"messages": protocol.turns(request)} if chats else {"prompt": request.prompt}),
+            "max_tokens": request.max_tokens + settings.thinking_tokens,
+            "temperature": request.temperature,
+        }
+        optional: Body = {
             # Without sampling `top_p` has no effect. It is not sent, because some servers refuse it.
             "top_p": request.top_p if request.temperature else None,
             "presence_penalty": request.presence_penalty or None,
@@ -130,8 +113,7 @@ class OpenAIClient(ProviderClient):
             # The route of completions does not know the parameter.
             "reasoning_effort": settings.reasoning_effort if chats else None,
         }
-        body |= {name: value for name, value in optional.items() if value is not None}
-        return {**body, **(settings.extra_body or {})}
+        return protocol.fill_body(fields, optional, settings.extra_body)
 
     def _make_library(self, **options: Any) -> Any:
         import openai
@@ -146,7 +128,26 @@ class OpenAIClient(ProviderClient):
         return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
 
     def _join(self, events: Iterable[Any]) -> Body:
-        return _join(events)
+        reply: Body = {}
+        texts: defaultdict[str, list[str]] = defaultdict(list)
+        reason, chats = None, True
+        for chunk in events:
+            reply |= {name: chunk[name] for name in _FIELDS if chunk.get(name) is not None}
+            for choice in _first_choices(chunk.get("choices")):
+                # Chunks of completions have a text in the place of a delta.
+                chats = "text" not in choice
+                delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
+                for name, text in delta.items():
+                    protocol.check_piece(name, text)
+                    if isinstance(text, str):
+                        texts[name].append(text)
+                reason = choice.get("finish_reason") or reason
+        if reason is None:
+            raise protocol.cut_stream()
+        parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
+        # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
+        choice = {"message": {"content": None, **parts, "role": "assistant"}} if chats else {"text": parts.get("text")}
+        return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
 
 
 def _answer(request: Request, choice: Body) -> RequestResult:
@@ -163,25 +164,13 @@ def _answer(request: Request, choice: Body) -> RequestResult:
         text = ""  # the answer is only reasoning
     if not isinstance(text, str):
         raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
-    output = GeneratedOutput(
-        text=cut_at_stop(text, request.stop_sequences),
-        logprob=0,
-        tokens=[],
-        finish_reason={"reason": ending},
-        thinking=Thinking(reasoning) if isinstance(reasoning, str) else None,
-    )
-    return RequestResult(True, [], [output], False)
-
-
-_COUNTS = (
-    *("prompt_tokens", "completion_tokens", "total_tokens"),
-    *("prompt_tokens_details.cached_tokens", "prompt_tokens_details.cache_write_tokens"),
-    "completion_tokens_details.reasoning_tokens",
-)
+    return protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
 
 
 def _usage(usage: object) -> Usage | None:
-    counts = read_counts(usage, *_COUNTS)
+    details = (f"prompt_tokens_details.{name}" for name in ("cached_tokens", "cache_write_tokens"))
+    totals = ("prompt_tokens", "completion_tokens", "total_tokens")
+    counts = read_counts(usage, *totals, *details, "completion_tokens_details.reasoning_tokens")
     if counts is None:
         return None
     prompt, answer, total, cached, written, reasoning = counts
@@ -192,58 +181,30 @@ def _usage(usage: object) -> Usage | None:
 _FIELDS = ("id", "object", "created", "model", "usage")
 
 
-def _join(chunks: Iterable[Any]) -> Body:
-    """Join the chunks of a chat or of a completion with one choice.
-
-    Raises:
-        FailureError: the stream ended without a finish reason, or a piece of the answer is not text.
-    """
-    reply: Body = {}
-    texts: defaultdict[str, list[str]] = defaultdict(list)
-    reason, chats = None, True
-    for chunk in chunks:
-        reply |= {name: chunk[name] for name in _FIELDS if chunk.get(name) is not None}
-        for choice in first_choices(chunk.get("choices")):
-            # Chunks of completions have a text in the place of a delta.
-            chats = "text" not in choice
-            delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
-            for name, text in delta.items():
-                check_piece(name, text)
-                if isinstance(text, str):
-                    texts[name].append(text)
-            reason = choice.get("finish_reason") or reason
-    if reason is None:
-        raise cut_stream()
-    parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
-    # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
-    choice = {"message": {"content": None, **parts, "role": "assistant"}} if chats else {"text": parts.get("text")}
-    return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
-
-
-def first_choices(choices: object) -> list[Body]:
+def _first_choices(choices: object) -> list[Body]:
     """Return the choices with the index 0, which is the only one that is asked for. Some servers send no index."""
     found = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
     return [each for each in found if each.get("index") in (0, None)]
 
 
-class OpenAIBatches(Service):
+class OpenAIBatches(batches.Service):
     """OpenAI's batch API, of OpenAI or of a compatible server."""
 
     name = "openai"
-    format = Format(b"", b"\n", b"\n", 50_000, 200_000_000)
+    format = batches.Format(b"", b"\n", b"\n", 50_000, 200_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
-        self._client, self._patient = client.client, patient(client.client)
-        self._bulk = patient(client.bulk_library())
+        self._client, self._patient = client.client, batches.patient(client.client)
+        self._bulk = batches.patient(client.bulk_library())
 
     def line(self, name: str, route: str, body: Body) -> bytes:
         """Return a line of an input file."""
         return _line(name, route, body)
 
-    def create(self, part: Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.Part, file: IO[bytes]) -> str:
         """Upload the file and create the batch. A file without a batch costs nothing and expires after 30 days."""
         uploaded = self._bulk.files.create(file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch")
-        with unsure():
+        with batches.unsure():
             # The call is not repeated, because a second batch would cost as much as the first one.
             batch = self._client.batches.create(
                 completion_window="24h",
@@ -253,36 +214,37 @@ class OpenAIBatches(Service):
             )
         return str(batch.id)
 
-    def find(self, part: Part, others: set[str]) -> Search:
+    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
         """Look for the batch that has the part's identifier in its metadata."""
-        batches = self._patient.batches.list(limit=100)
-        return Search(next((batch.id for batch in batches if (batch.metadata or {}).get(TAG) == part.id), None), True)
+        listed = self._patient.batches.list(limit=100)
+        found = (batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id)
+        return batches.Search(next(found, None), True)
 
-    def progress(self, part: Part) -> Progress:
+    def progress(self, part: batches.Part) -> batches.Progress:
         """Return the batch's status."""
-        batch = retrieve(self._patient.batches, part)
+        batch = batches.retrieve(self._patient.batches, part)
         counts, status = batch.request_counts, batch.status
         done = counts.completed + counts.failed if counts else 0
         reason = label_error(Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered")
         if errors := [error.message for error in (batch.errors and batch.errors.data) or [] if error.message]:
             reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
         is_ended = status in ("completed", "failed", "expired", "cancelled")
-        return Progress(status, is_ended, done, len(part.requests), reason)
+        return batches.Progress(status, is_ended, done, len(part.requests), reason)
 
-    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the file of answers and the file of errors."""
-        batch = retrieve(self._patient.batches, part)
+        batch = batches.retrieve(self._patient.batches, part)
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             # The batch was found, so address and key are right, and a file that is not found has expired.
-            with lost_if_missing(), self._bulk.files.with_streaming_response.content(file) as response:
-                yield from read_outcomes(response.iter_bytes(), file, read_result)
+            with batches.lost_if_missing(), self._bulk.files.with_streaming_response.content(file) as response:
+                yield from batches.read_outcomes(response.iter_bytes(), file, read_result)
 
-    def cancel(self, part: Part) -> None:
+    def cancel(self, part: batches.Part) -> None:
         """Cancel the batch."""
         self._patient.batches.cancel(part.batch)
 
 
-class BatchFiles(Service):
+class BatchFiles(batches.Service):
     """Files in OpenAI's format, which the user gives to `vllm run-batch`. A batch is identified by its file's name.
 
     The files stand in the folder `batches` of the run's folder.
@@ -290,22 +252,18 @@ class BatchFiles(Service):
 
     name, has_server = "files", False
     # A file has no limits, unlike a provider's batch.
-    format = Format(b"", b"\n", b"\n", MANY, MANY * MANY)
+    format = batches.Format(b"", b"\n", b"\n", MANY, MANY * MANY)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._folder = run_path / "batches"
 
     def line(self, name: str, route: str, body: Body) -> bytes:
-        """Return a line of an input file.
-
-        Raises:
-            InputError: the request is not a chat.
-        """
+        """Return a line of an input file; raise an `InputError` if the request is not a chat."""
         if route != CHAT:
             raise InputError(f"`vllm run-batch` answers no requests to {route}; set form: chat in the deployment")
         return _line(name, route, body)
 
-    def create(self, part: Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.Part, file: IO[bytes]) -> str:
         """Write the file."""
         path = self._folder / _file_name(part)
         path.parent.mkdir(exist_ok=True)
@@ -315,53 +273,53 @@ class BatchFiles(Service):
         path.with_suffix(".part").replace(path)
         return path.name
 
-    def find(self, part: Part, others: set[str]) -> Search:
+    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
         """Look for the file."""
         name = _file_name(part)
-        return Search(name if (self._folder / name).exists() else None, True)
+        return batches.Search(name if (self._folder / name).exists() else None, True)
 
-    def progress(self, part: Part) -> Progress:
+    def progress(self, part: batches.Part) -> batches.Progress:
         """Count the lines of the result file."""
         path, results = self.paths(part)
         # vLLM may still be writing the last line.
-        lines = (line for line in split_lines(_chunks(results)) if line.endswith(b"\n") and line.strip())
+        lines = (line for line in batches.split_lines(_chunks(results)) if line.endswith(b"\n") and line.strip())
         done, total = sum(1 for _ in lines), len(part.requests)
         reason = label_error(Failure.TEMPORARY, f"{results} has no line for the request")
         if not path.exists():
-            return Progress("cancelled", True, done, total, reason)
-        return Progress("completed" if done >= total else "written", done >= total, done, total, reason)
+            return batches.Progress("cancelled", True, done, total, reason)
+        return batches.Progress("completed" if done >= total else "written", done >= total, done, total, reason)
 
-    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the result file."""
         path = self.paths(part)[1]
-        yield from read_outcomes(_chunks(path), path.name, read_result)
+        yield from batches.read_outcomes(_chunks(path), path.name, read_result)
 
-    def cancel(self, part: Part) -> None:
+    def cancel(self, part: batches.Part) -> None:
         """Remove the file."""
         self.paths(part)[0].unlink(missing_ok=True)
 
-    def paths(self, part: Part) -> tuple[Path, Path]:
+    def paths(self, part: batches.Part) -> tuple[Path, Path]:
         """Return the input file and the result file of a part."""
         path = self._folder / (part.batch or _file_name(part))
         return path, path.with_suffix(".results.jsonl")
 
 
-def read_result(row: Body) -> Reading:
+def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of OpenAI's results, or of `vllm run-batch`."""
     error = row.get("error")
     if error and not row.get("response"):
         return None, str(error)
-    response = check_type(row["response"], dict)
+    response = batches.check_type(row["response"], dict)
     status, body = response.get("status_code", 200), response.get("body")
     # Some servers write the number as a text.
-    status = int(status) if isinstance(status, str) and status.isdecimal() else check_type(status, int)
+    status = int(status) if isinstance(status, str) and status.isdecimal() else batches.check_type(status, int)
     if status == 200 and not error:
-        return check_type(body, dict), None
+        return batches.check_type(body, dict), None
     # This is the wording of the package openai, which `failures` classifies by the status.
     return None, f"Error code: {status} - {error or body}"
 
 
-def _file_name(part: Part) -> str:
+def _file_name(part: batches.Part) -> str:
     return f"batch-{part.id[:12]}.jsonl"
 
 

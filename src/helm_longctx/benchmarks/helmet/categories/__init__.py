@@ -1,1 +1,0 @@
-"""HELMET's tasks, by category."""

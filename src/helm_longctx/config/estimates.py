@@ -1,0 +1,133 @@
+"""The tables of an estimate: requests, tokens and costs of runs, and the differences that they detect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.terminal import print_table
+from helm_longctx.tasks.lengths import length_label
+
+if TYPE_CHECKING:
+    from helm_longctx.runner.estimate import Estimate
+    from helm_longctx.runner.planning import Plan, Spreads, TaskKey
+
+COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
+DOLLARS = ("cost", "cached", "batch", "both", "most")
+
+# The model is the table's title, so it need not stand in every row.
+MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
+
+
+def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
+    """Print a table for each deployment, and the assumptions behind the figures.
+
+    Args:
+        advice: how the command takes prices that are not known.
+    """
+    for deployment in dict.fromkeys(each.deployment for each in estimates):
+        print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
+    for line in _notes(estimates, advice):
+        print(line)
+
+
+def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> None:
+    """Print which difference of two models each task detects, and which sample a wanted difference needs.
+
+    Args:
+        detect: the wanted difference in points; None if there is none.
+    """
+    for deployment in dict.fromkeys(plan.deployment for plan in plans):
+        print_table(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
+    sources = ", ".join(sorted({plan.source for plan in plans}))
+    print(f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}.")
+
+
+def _plan_table(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> Table:
+    from helm_longctx.runner.planning import detectable_overall
+
+    wanted = (f"for {detect:g} points", "cost") if detect else ()
+    numbers = ("questions", "clusters", "other questions", "same questions", *wanted)
+    rows = []
+    for plan in plans:
+        sample = plan.sample
+        length = "" if sample.length is None else length_label(sample.length)
+        row = [
+            ":".join(filter(None, (sample.entry, sample.task, length))),
+            *(f"{sample.questions:,}", f"{sample.clusters:,}", _points(plan.unpaired), _points(plan.paired)),
+        ]
+        if wanted:
+            price = "unknown" if plan.dollars is None else _format(("dollars",), plan.dollars)
+            row += [f"{plan.needed:,}", price] if plan.needed else ["", ""]
+        rows.append(row)
+    if len(plans) > 1:
+        rows.append(["mean of all tasks", "", "", *map(_points, detectable_overall(plans, known)), *[""] * len(wanted)])
+    title = "Smallest difference from another model that is detected, in points"
+    return text_table(title, ("task", *numbers), rows, right=numbers)
+
+
+def _points(difference: float | None) -> str:
+    if difference is None:
+        return "unknown"
+    return "none" if difference >= 1 else f"{100 * difference:.1f}"
+
+
+def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:
+    # A model without a price has no columns of dollars, so that there is room for the names of the runs.
+    columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in estimates) else ())
+    rows = [[MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in estimates]
+    if len(estimates) > 1:
+        rows.append(["all", *_cells(estimates)[: len(columns)]])
+    return text_table(deployment, ("run", *columns), rows, right=columns)
+
+
+def _cells(estimates: Sequence[Estimate]) -> list[str]:
+    def total(*path: str) -> str:
+        values = [_value(each, path) for each in estimates]
+        # One unknown price makes the sum unknown.
+        return "unknown" if None in values else _format(path, sum(values))
+
+    return [
+        total("requests"),
+        total("prompt_tokens", "total"),
+        f"{total('output_tokens', 'typical')} to {total('output_tokens', 'most')}",
+        total("judge_tokens", "calls"),
+        total("disk_bytes"),
+        *(total("dollars", name) for name in ("typical", "cached", "batch", "batch_cached", "most")),
+    ]
+
+
+def _value(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        value = getattr(value, name)
+    return value
+
+
+def _format(path: Sequence[str], value: float) -> str:
+    if path[0] == "dollars":
+        return f"${value:,.2f}"
+    return f"{value / 1e6:,.1f} MB" if path[0] == "disk_bytes" else f"{value:,}"
+
+
+def _notes(estimates: Sequence[Estimate], advice: str) -> list[str]:
+    """Return the assumptions behind the figures, one line each."""
+    tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
+    sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
+    judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
+    known = [dollars for dollars in judges if dollars is not None]
+    minutes = [each.minutes for each in estimates if each.minutes is not None]
+    are_known = any(each.dollars.typical is not None for each in estimates)
+    notes = [
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
+        " the length that a task requires, to the limit.",
+        f"Prices: {', '.join(sources)}."
+        + are_known * " The column most assumes answers at the limit; the other columns assume typical answers.",
+    ]
+    if judges:
+        price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
+        notes.append(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
+    if minutes:
+        notes.append(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
+    return notes

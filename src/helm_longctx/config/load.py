@@ -1,0 +1,157 @@
+"""Loads run configurations from YAML files and options.
+
+Errors name the file, the line and the key, and say what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
+from ruamel.yaml.error import YAMLError
+
+from helm_longctx.config.places import KeyPath, Places
+from helm_longctx.config.schema import BAD_KEY, NO_VALUE, RunConfig
+from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
+from helm_longctx.environment import page_address
+from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.redaction.text import redact
+
+_REFUSAL = "holds a secret; give the NAME of the variable that holds it, or $NAME in headers"
+
+_TAGS = ("name", "mapping")
+"""Tags of the unions in `schema.py`. pydantic adds them to the locations of errors."""
+
+# Matches the quoted words in a message of pydantic or ruamel, such as "Input should be 'chat' or 'both'".
+_CHOICE = re.compile(r"'([^']*)'")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Values of the command's options. They replace the values in the file.
+
+    Args:
+        values: the values, in the structure of a configuration file.
+        names: the option that gave the value at each key path.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[KeyPath, str] = field(default_factory=dict)
+
+
+def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
+    """Load a configuration.
+
+    Args:
+        path: the YAML file; None if there are only options.
+
+    Raises:
+        InputError: the file cannot be read, a key or value is invalid, or a value looks like a secret.
+    """
+    options = options or Options()
+    document = _read(path) if path else {}
+    places = Places(str(path) if path else "", document, options.names)
+    try:
+        values = _merge(_plain(document), options.values)
+    except RecursionError:
+        raise places.error((), " the file contains itself or is nested too deeply; write plain YAML") from None
+    # This comes before the validation, whose errors print values.
+    for keys, text in _texts(values):
+        if redact(text) != text:
+            raise places.error(keys, f" {_REFUSAL}")
+    try:
+        config = RunConfig.model_validate(values)
+    except ValidationError as error:
+        # The first mistake is explained, and the others are counted.
+        mistakes = map(_explain, error.errors(include_url=False))
+        (where, what), *others = sorted(mistakes, key=lambda each: places.line(each[0]))
+        more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
+        raise places.error(where, what + more) from None
+    config._places = places
+    return config
+
+
+class _Constructor(BoundedAliases, RoundTripConstructor):
+    """Reads dates as texts, because suites are often named after dates."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", lambda self, node: str(node.value))
+
+
+def _read(path: Path) -> Any:
+    yaml = YAML()
+    yaml.Constructor = _Constructor
+    try:
+        with path.open(encoding="utf-8") as file:
+            document = yaml.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give a YAML file ({page_address('running')})") from None
+    except DuplicateKeyError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        key = _CHOICE.search(str(error.problem).replace('"', "'"))
+        raise InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once") from None
+    except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
+        raise explain_yaml_error(path, error) from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}")
+    return document
+
+
+def _plain(node: Any) -> Any:
+    """Convert ruamel's values, which also store how they were written, into plain Python values."""
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(value) for value in node]
+    plain = next((kind for kind in (bool, int, float, str) if isinstance(node, kind)), None)
+    return node if plain is None or isinstance(node, bool | date) else plain(node)
+
+
+def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` with those in `others` in their place. Mappings are merged."""
+    merged = dict(values)
+    for key, value in others.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every text in a value, with its key path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(item, (*path, key))
+
+
+def _explain(details: Any) -> tuple[KeyPath, str]:
+    """Return the key path of a mistake, and a text that says what is wrong and what to do."""
+    location = details["loc"]
+    # pydantic adds the tag of a union after the place of the union's value.
+    unions = [number + 2 for number, part in enumerate(location) if part in ("models", "judges", "keys")]
+    path = tuple(part for number, part in enumerate(location) if part not in _TAGS or number not in unions)
+    context = details.get("ctx") or {}
+    if details["type"] == BAD_KEY:
+        return (*path, context["key"]), f" {context['message']}"
+    if details["type"] == NO_VALUE:
+        return path, f" {details['msg']}"
+    return path, f"={shorten(details['input'])} is invalid; {_advise(details)}"
+
+
+def _advise(details: Any) -> str:
+    """Say what to give, from the message of pydantic or of a validator in `schema.py`."""
+    message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
+    if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
+        return list_choices(details["input"], choices)
+    message = message.replace("a valid string", "a text; numbers and dates need quotes, as in '2026'")
+    message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")
+    _, invalid, advice = message.rpartition(" is invalid; ")
+    return advice if invalid else f"give {message}"

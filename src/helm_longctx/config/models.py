@@ -1,0 +1,284 @@
+"""Registers the models and judges of a configuration with HELM, and asks their servers what they offer."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.config_registry import register_configs_from_directory
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.model_metadata_registry import get_all_models
+from helm.common.general import get_credentials
+from helm.common.hierarchical_logger import hlog
+
+from helm_longctx._moved import current_name
+from helm_longctx.config.entries import PlannedEntry, model_name
+from helm_longctx.config.places import KeyPath
+from helm_longctx.config.schema import Endpoint, RunConfig
+from helm_longctx.environment import page_address
+from helm_longctx.errors import InputError
+from helm_longctx.helm.command_line import is_model, unknown_model
+from helm_longctx.judging.keys.find import find_key, lacks_key, missing_key_error
+from helm_longctx.models.apis.availability import has_key
+from helm_longctx.models.apis.oauth import TokenError
+from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.models.endpoints import probe
+from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.models.endpoints.probe import KeyRefusedError
+from helm_longctx.models.endpoints.registration import Tokenizer, find_tokenizer, load_tokenizer, make_entries
+from helm_longctx.tasks.lengths import parse_length
+
+DEPLOYMENTS = "model_deployments.yaml"
+
+MADE_FROM = "made_from"
+"""Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
+
+_EXTRAS = (
+    *("extra_body", "reasoning_effort", "thinking_tokens", "stream"),
+    *("requests_per_minute", "tokens_per_minute"),
+)
+"""Keys of an endpoint that are also arguments of our clients."""
+
+_IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
+
+Files = dict[str, dict[str, Any]]
+"""The entry of a model for each of HELM's YAML files, by the file's name."""
+
+
+class ModelBook:
+    """The models of a configuration. `register` makes them known to HELM.
+
+    Args:
+        config: the configuration.
+        entries: the configuration's run entries, which can also name models.
+
+    Raises:
+        InputError: a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a name.
+    """
+
+    def __init__(self, config: RunConfig, entries: list[PlannedEntry]):
+        self._config = config
+        self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
+        self._files: dict[str, Files] = {}
+        judges = enumerate(config.judge.judges)
+        found: list[tuple[str | Endpoint, KeyPath]] = [
+            *((model, ("models", number)) for number, model in enumerate(config.models)),
+            *((judge, ("judge", "judges", number)) for number, judge in judges if judge not in ("auto", "none")),
+            *((entry.model, entry.path) for entry in entries if entry.model),
+        ]
+        for model, path in found:
+            with config.places.at(path):
+                self._add(model, path)
+
+    @property
+    def missing(self) -> list[Endpoint]:
+        """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
+        return [endpoint for name, (endpoint, _) in self._endpoints.items() if name in self._files]
+
+    def register(self) -> None:
+        """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
+        _register(self._files)
+
+    def ask_servers(self) -> None:
+        """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
+
+        Raises:
+            InputError: a server cannot be reached, refuses the key, does not have the model, or answers no such style.
+        """
+        for name, (endpoint, path) in self._endpoints.items():
+            if name in self._files:
+                with self._config.places.at(path):
+                    is_judge = path[0] == "judge"
+                    asked = self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
+                    _check_model(name, asked, find_entries(self._config.local_path, name))
+                    self._files[name] = asked
+        for files in self._files.values():
+            written = add_entries(self._config.local_path, files, replace=True)
+            hlog(f"Wrote {', '.join(map(str, written))}")
+        _register(self._files)
+        self._files = {}
+
+    def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
+        """Ask a judge's server with the judge's own key, which a model at the same address does not get."""
+        deployment, credentials = get_model_deployment(name), get_credentials(str(self._config.local_path))
+        found = find_key(deployment, credentials)
+        try:
+            return _ask(endpoint, found.keys.current() if found else None)
+        except TokenError as error:
+            raise InputError(str(error)) from None
+        except KeyRefusedError:
+            if found:
+                raise InputError(f"judge={name}: {endpoint.url} refuses {found.origin}") from None
+            if lacks_key(deployment, credentials):
+                raise missing_key_error(deployment) from None
+            raise
+
+    def check_prices(self, names: list[str]) -> None:
+        """If there is a limit in dollars, check that the prices of models are known.
+
+        Raises:
+            InputError: a model's prices are not known.
+        """
+        limit = self._config.limits.max_cost
+        if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
+            allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
+            message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
+            raise self._config.places.error(("limits", "max_cost"), message)
+
+    def _add(self, model: str | Endpoint, path: KeyPath) -> None:
+        name = model_name(model)
+        if isinstance(model, str):
+            self._add_name(name, path)
+            return
+        if name in self._endpoints:
+            raise InputError(f"{name!r} is given twice; give each name once")
+        self._endpoints[name] = model, path
+        described, tokenizer = describe(model), load_tokenizer(model.tokenizer) if model.tokenizer else None
+        self._check_variables(model, described)
+        files, existing = _entries(model, described, tokenizer), find_entries(self._config.local_path, name)
+        if not _is_same(model, files, existing):
+            _check_address(self._config.local_path, name, described, existing)
+            self._files[name] = files
+
+    def _add_name(self, name: str, path: KeyPath) -> None:
+        if name in self._endpoints or name in REGISTERED:
+            return
+        is_listed = name in get_all_models()
+        if not is_model(name):
+            raise unknown_model("", name)
+        # HELM takes any name of some organizations for a model. One that is in no list and has no key is misspelled.
+        # The keys of judges have a check of their own.
+        needs_no_key = is_listed or self._config.dry_run or path[0] == "judge"
+        if not (needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))):
+            raise InputError(f"{unknown_model('', name)}; or, if it is a newer one, set its key")
+
+    def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:
+        """Check the client's arguments and, except in a dry run, that the environment variables are set."""
+        headers = [name for value in model.headers.values() for name in _IN_HEADER.findall(value)]
+        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
+        names = [name for name in (model.api_key_env, tokens, *headers) if name and not os.environ.get(name)]
+        if names and not self._config.dry_run:
+            raise InputError(f"the environment variable {names[0]} is not set; set it to the key")
+        if not names:
+            probe.make_client(described)
+
+
+def describe(model: Endpoint) -> probe.Endpoint:
+    """Return an endpoint as the configuration describes it, without asking its server.
+
+    Raises:
+        InputError: the address is invalid.
+    """
+    return probe.Endpoint(
+        url=probe.base_url(model.url, model.api),
+        api=model.api,
+        model=model.model or model.name.rpartition("/")[2],
+        # Until the server was asked, chat is assumed.
+        routes=("chat", "completions") if model.type == "both" else (model.type or "chat",),
+        context=parse_length(model.context) if model.context else None,
+        **_access(model),
+    )
+
+
+def _access(model: Endpoint) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
+
+
+def _ask(model: Endpoint, key: str | None = None) -> Files:
+    endpoint = probe.probe(
+        model.url, name=model.name, model=model.model, api=model.api, kind=model.type, key=key, **_access(model)
+    )
+    tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else _find_tokenizer(endpoint)
+    context = parse_length(model.context) if model.context else endpoint.context
+    hlog(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}")
+    return _entries(model, replace(endpoint, context=context), tokenizer)
+
+
+def _find_tokenizer(endpoint: probe.Endpoint) -> Tokenizer | None:
+    try:
+        return find_tokenizer(endpoint.source, endpoint.model)
+    except InputError as error:
+        hlog(f"prompts will not be cut to the model's context: {error}")
+        return None
+
+
+def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None) -> Files:
+    files = make_entries(endpoint, model_name(model), tokenizer)
+    extras = {name: value for name in _EXTRAS if (value := getattr(model, name))}
+    files[DEPLOYMENTS]["client_spec"]["args"] |= extras
+    # What the server said cannot be told from what a key said, so the keys are kept, too.
+    files[DEPLOYMENTS][MADE_FROM] = model.model_dump(exclude={"name"}, exclude_defaults=True)
+    return files
+
+
+def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> bool:
+    """Whether the files describe an endpoint as the configuration does. Then its server need not be asked."""
+    if DEPLOYMENTS not in existing:
+        return False
+    # Values that the configuration leaves to the server are not compared: the server was asked for them before.
+    open_fields = {"max_sequence_length"} if model.context is None else set()
+    open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
+    open_fields |= {"window_service_spec"} if open_fields else set()  # depends on the two others
+    # Deployments that users wrote, or made with `models add`, have no mapping.
+    open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
+    open_arguments = {"model"} if model.model is None else set()
+    open_arguments |= {"form"} if model.type is None else set()
+
+    def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
+        spec = row.get("client_spec") or {}
+        arguments = {key: value for key, value in spec.get("args", {}).items() if key not in open_arguments}
+        return {
+            **{key: value for key, value in row.items() if key not in open_fields},
+            "client_spec": {"class_name": current_name(str(spec.get("class_name"))), "args": arguments},
+        }
+
+    return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])
+
+
+def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: Mapping[str, Any]) -> None:
+    """Check that a deployment that the user wrote would not get another server."""
+    if DEPLOYMENTS not in existing or MADE_FROM in existing[DEPLOYMENTS]:
+        return
+    if _arguments(existing).get("base_url") != endpoint.url:
+        raise InputError(
+            f"{name!r} is in {folder / DEPLOYMENTS} with another address; give another name, or the name alone for"
+            " that deployment"
+        )
+
+
+def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
+    """Check that a server at a new address has the model that the server at the old address had, and log the change.
+
+    A server that is started again can get another port.
+    """
+    old, new = _arguments(existing), _arguments(asked)
+    if not old or old["base_url"] == new["base_url"]:
+        return
+    if old["model"] != new["model"]:
+        raise InputError(
+            f"{name!r} was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r};"
+            " give another name (--model-name, in YAML `name`)"
+        )
+    hlog(
+        f"{name} has moved from {old['base_url']} to {new['base_url']}: complete runs stay, and unfinished runs ask"
+        " all questions again"
+    )
+
+
+def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's arguments of a deployment; none if there is no deployment."""
+    return dict(files.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
+
+
+def _register(models: Mapping[str, Files]) -> None:
+    for files in models.values():
+        # HELM can only register the content of files in a folder.
+        with tempfile.TemporaryDirectory() as folder:
+            add_entries(Path(folder), files)
+            register_configs_from_directory(folder)

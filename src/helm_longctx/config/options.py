@@ -1,0 +1,167 @@
+"""The options of commands that take runs, made from the schema, and the values of a configuration that they give."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+
+from helm_longctx.config.load import Options
+from helm_longctx.config.places import KeyPath
+from helm_longctx.config.schema import MOST_INSTANCES, Endpoint, OnCommandLine, RunConfig, Section
+from helm_longctx.errors import InputError, bad_argument
+
+SELECTION = ("tasks", "length", "argument", "entry", "conf_path", "model")
+"""The options that say which runs."""
+
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+"""Names of models on a server that run entries can use unchanged."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field of the schema that an option gives.
+
+    Args:
+        path: the field's key path; the model of `--model-url` has no number in it.
+        form: how the command line gives it.
+    """
+
+    path: tuple[str, ...]
+    form: OnCommandLine
+    field: FieldInfo
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The spellings of the option."""
+        return self.form.names or (f"--{self.path[-1].replace('_', '-')}",)
+
+    @property
+    def parameter(self) -> str:
+        """The name of the command's parameter."""
+        return self.names[0].lstrip("-").replace("-", "_")
+
+    def make_parameter(self, about: str = "") -> inspect.Parameter:
+        """Return the command's parameter, whose value is None if the option is not given.
+
+        Args:
+            about: the help, if it is not the field's description.
+        """
+        text, default = self.field.description or "", self.field.default
+        shown = isinstance(default, str | Path | int) and default not in (True, False, MOST_INSTANCES)
+        about = about or f"{text[0].upper()}{text[1:]}." + (f" [default: {default}]" if shown else "")
+        kind = list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)
+        option = Annotated[kind | None, typer.Option(*self.names, help=about.replace("[", r"\["))]  # type: ignore[valid-type]
+        return inspect.Parameter(self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+
+
+def _kind(annotation: Any) -> type:
+    """Return the type of an option: that of the field, or text if the command line has no such type."""
+    if get_origin(annotation) in (Annotated, Union, UnionType):
+        return _kind(next(each for each in get_args(annotation) if each is not NoneType))
+    return annotation if annotation in (bool, int, float) else str
+
+
+def _find_settings(section: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setting]:
+    for name, field in section.model_fields.items():
+        form = next((each for each in field.metadata if isinstance(each, OnCommandLine)), None)
+        if form:
+            yield Setting((*path, name), form, field)
+        if name == "models":
+            yield from _find_settings(Endpoint, ("models",))
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _find_settings(field.annotation, (*path, name))
+
+
+SETTINGS = {setting.parameter: setting for setting in _find_settings(RunConfig)}
+"""All settings with an option, by the names of their parameters, in the order of the schema."""
+
+
+def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
+    """Give a command options of a configuration, whose values it gets in `**options`.
+
+    Args:
+        names: the parameters, keys of `SETTINGS`; none stands for all.
+        helps: the help of options that mean something else in this command.
+    """
+
+    def add(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        made = [SETTINGS[name].make_parameter(helps.get(name, "")) for name in names or SETTINGS]
+        # The options of the schema stand between a command's own arguments and its last options.
+        parameters = sorted([*own, *made], key=lambda each: (each.kind, each in own))
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return add
+
+
+def read_options(arguments: Mapping[str, Any]) -> Options:
+    """Return the values of the command's options as a configuration file has them, and each option's key path.
+
+    Args:
+        arguments: the values by parameters. One that is None, or no parameter of a setting, is left out.
+    """
+    values: dict[str, Any] = {}
+    names: dict[KeyPath, str] = {}
+    given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
+    for path, option, value in _list_values(given):
+        place: Any = values
+        for key in path[:-1]:
+            place = place.setdefault(key, {})
+        place[path[-1]] = value
+        names[path] = option
+    # In `values` the models are still a mapping from their numbers.
+    if "models" in values:
+        values["models"] = list(values["models"].values())
+    return Options(values, names)
+
+
+def _list_values(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Yield the key path, the option and the value of each value that options give."""
+    for name, value in given.items():
+        setting = SETTINGS[name]
+        option, many = setting.names[0], setting.form.many
+        if setting.path[0] == "models":
+            continue
+        if many == "pairs":
+            for pair in value:
+                key, equals, text = pair.partition("=")
+                if not equals:
+                    raise bad_argument("run", option, pair, "NAME=VALUE")
+                yield (*setting.path, key), f"{option} {key}", int(text) if text.isdigit() else text
+        else:
+            yield setting.path, option, split_names([value]) if many == "commas" else value
+    yield from _list_models(given)
+
+
+def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Yield the models: first the models of `--model`, then the one of `--model-url`."""
+    models = split_names(given.get("model", []))
+    for number, name in enumerate(models):
+        yield ("models", number), "--model", name
+    keys = {name: SETTINGS[name] for name in given if SETTINGS[name].path[0] == "models" and name != "model"}
+    if keys and "model_url" not in keys:
+        raise InputError("--model-url is missing; give a server's address, or --model for a model that HELM knows")
+    for name, setting in keys.items():
+        yield ("models", len(models), setting.path[-1]), setting.names[0], given[name]
+    if keys:
+        served = given.get("model_name", "model")
+        # Run entries can use the name of a model on its server, or one that is made of it.
+        made = "endpoint/" + re.sub(r"[^\w.-]+", "-", served, flags=re.ASCII)
+        yield ("models", len(models), "name"), "--model-name", served if _NAME.fullmatch(served) else made
+
+
+def split_names(texts: list[str]) -> list[str]:
+    """Split texts, each of which is a name, or several names separated by commas."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]

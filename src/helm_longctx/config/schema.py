@@ -1,0 +1,380 @@
+"""The schema of a run configuration of `helm-longctx run`: its run entries, models, judges and limits.
+
+A configuration has no secrets, only the names of the environment variables that hold them. A `ValueError` of a
+validator here says only what to give; `load.py` adds the file, the line, the key and the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from helm_longctx.config.places import Places
+from helm_longctx.errors import list_choices
+from helm_longctx.helm.names import SUITE_NAME, is_suite_name
+from helm_longctx.redaction.text import SECRET_ARGUMENT
+from helm_longctx.tasks.entry import read_times
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.stop_rules import ALLOWED, is_rule
+
+MOST_INSTANCES = 1_000_000
+"""Default of `helm-run`'s `-m`: all instances. HELM would draw a sample of its own from a run with more."""
+
+NO_VALUE = "no_value"
+"""Type of errors whose value is not printed because it may be a secret."""
+
+BAD_KEY = "bad_key"
+"""Type of errors about a key of a mapping. The error's context has the key and the message."""
+
+_VARIABLE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}")
+"""Matches secrets of letters and digits only. Names of variables that are as long have underscores."""
+
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+_HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
+
+
+class OnCommandLine:
+    """Marks a field that an option of the command line gives (`options.py`).
+
+    Args:
+        names: the spellings of the option, HELM's own among them; none for the field's name.
+        many: how the option gives several values: separated by commas, by being repeated, or as repeated `NAME=VALUE`.
+    """
+
+    def __init__(self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""):
+        self.names, self.many = names, many
+
+
+_OPTION = OnCommandLine()
+
+
+class Section(BaseModel):
+    """A mapping of a configuration. Unknown keys are refused, and values are not converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, values: Any) -> Any:
+        """Check the keys of a mapping. pydantic's own errors do not list the allowed keys."""
+        fields = cls.model_fields
+        if isinstance(values, cls):
+            return values
+        if not isinstance(values, dict):
+            raise ValueError(f"a mapping with the keys {', '.join(fields)}")
+        for key in values:
+            if key not in fields:
+                raise key_error(str(key), f"is not a key; {list_choices(key, fields)}")
+        for name, field in fields.items():
+            if field.is_required() and name not in values:
+                raise key_error(name, f"is missing; give {field.description}")
+        return values
+
+
+def key_error(key: str, message: str) -> PydanticCustomError:
+    """Return an error about one key of a mapping, not about the whole mapping.
+
+    Args:
+        key: the key. It is added to the error's location.
+        message: text that says what is wrong and what to do.
+    """
+    return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
+
+
+def _check_variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name) or _RANDOM.fullmatch(name):
+        allowed = "the name of an environment variable that holds the secret, such as MY_KEY"
+        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; give " + allowed)
+    return name
+
+
+def _check_length(value: Any) -> Any:
+    parse_length(value)
+    return value
+
+
+def _check_times(value: str) -> str:
+    read_times("", "retry_cut", value)
+    return value
+
+
+def _require(is_right: Callable[[Any], object], allowed: str) -> AfterValidator:
+    """Return a validator of values that are right, whose error says what is allowed."""
+
+    def check(value: Any) -> Any:
+        if not is_right(value):
+            raise ValueError(allowed)
+        return value
+
+    return AfterValidator(check)
+
+
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
+            raise key_error(name, f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'")
+    return headers
+
+
+def _check_body(body: dict[str, Any]) -> dict[str, Any]:
+    for name in body:
+        if SECRET_ARGUMENT.search(name) and isinstance(body[name], str):
+            raise key_error(name, "has the name of a secret; give secrets in headers")
+    return body
+
+
+_NOT_EMPTY = _require(bool, "at least one")
+
+Variable = Annotated[str, AfterValidator(_check_variable), Field(examples=["MY_KEY"])]
+Length = Annotated[
+    Any,
+    AfterValidator(_check_length),
+    Field(json_schema_extra={"type": ["string", "integer"]}, examples=["8k", "128k", 131072]),
+]
+Name = Annotated[
+    str,
+    _require(_NAME.fullmatch, "ORGANIZATION/NAME or NAME of letters, digits, '.', '_' and '-'"),
+    Field(examples=["my/llama"]),
+]
+Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
+Rule = Annotated[str, _require(is_rule, ALLOWED)]
+Texts = Annotated[list[str], _NOT_EMPTY]
+Lengths = Annotated[list[Length], _NOT_EMPTY]
+Times = Annotated[str, AfterValidator(_check_times), Field(examples=["4x"])]
+Whole = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+# YAML has no type for paths, so only this type is converted from a text.
+Folder = Annotated[Path, Field(strict=False)]
+Folders = Annotated[list[Folder], _NOT_EMPTY]
+Scalar = Annotated[
+    Any,
+    _require(lambda value: isinstance(value, str | int | float), "a text, a number, true or false"),
+    Field(json_schema_extra={"type": ["string", "number", "boolean"]}),
+]
+
+
+def _check_api(name: str) -> str:
+    from helm_longctx.models.apis.provider import find_provider  # this imports HELM
+
+    return find_provider(name).name
+
+
+def _list_apis(schema: dict[str, Any]) -> None:
+    from helm_longctx.models.apis.provider import providers
+
+    schema["enum"] = list(providers())
+
+
+Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_apis)]
+
+
+class Endpoint(Section):
+    """A model on a server. The server is asked about it before the run."""
+
+    name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
+    url: Annotated[str, OnCommandLine("--model-url")] = Field(
+        description="the server's address, with or without the route, such as http://localhost:8000/v1"
+    )
+    type: Annotated[Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")] = Field(
+        default=None,
+        description="the form of requests: chat, completions or both. Default: all forms that the server answers",
+    )
+    api: Api = Field(default="openai", description="the server's protocol")
+    model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
+        default=None, description="the model's name on the server. Default: found in the server's list"
+    )
+    api_key_env: Annotated[Variable | None, _OPTION] = Field(
+        default=None, description="the NAME of the environment variable with the server's key"
+    )
+    token_env: Variable | None = Field(
+        default=None,
+        description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
+        " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
+    )
+    headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = Field(
+        default={}, description="HTTP headers of each request; `$NAME` in a value stands for an environment variable"
+    )
+    extra_body: Annotated[dict[str, Any], AfterValidator(_check_body)] = Field(
+        default={}, description="additional fields in the body of each request"
+    )
+    nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
+    context: Annotated[Length | None, _OPTION] = Field(
+        default=None,
+        description="the model's context window in tokens, such as 128k. Default: the window that the server reports",
+    )
+    tokenizer: Annotated[str | None, _OPTION] = Field(
+        default=None,
+        description="the tokenizer: hub name, folder, or name in HELM. Default: the tokenizer of the server's model",
+    )
+    reasoning_effort: Annotated[str | None, _OPTION] = Field(
+        default=None,
+        description="the reasoning effort of the server's model, with the value that its provider expects, such as low",
+    )
+    thinking_tokens: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="additional tokens of each answer for reasoning"
+    )
+    stream: bool = Field(default=False, description="whether answers are streamed")
+    requests_per_minute: Positive | None = Field(default=None, description="maximum requests per minute")
+    tokens_per_minute: Positive | None = Field(default=None, description="maximum tokens per minute")
+
+
+def _is_mapping(value: Any) -> str:
+    return "name" if isinstance(value, str) else "mapping"
+
+
+Model = Annotated[
+    Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")],
+    Discriminator(_is_mapping),
+    Field(description="the name of a model or deployment that HELM knows, or a mapping with name and url"),
+]
+
+
+class ClientCredentials(Section):
+    """Client credentials of OAuth 2.0, as the NAMES of the variables that hold them."""
+
+    client_id: Variable = Field(description="the NAME of the variable with the client's id")
+    client_secret: Variable = Field(description="the NAME of the variable with the client's secret")
+    token_url: Variable = Field(description="the NAME of the variable with the address of the token server")
+    scope: Variable | None = Field(default=None, description="the NAME of the variable with the scope")
+
+
+Key = Annotated[
+    Annotated[Variable, Tag("name")] | Annotated[ClientCredentials, Tag("mapping")],
+    Discriminator(_is_mapping),
+]
+
+
+class Keys(Section):
+    """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
+
+    gpt: Key | None = Field(default=None, description="for judges whose name contains gpt, o1 to o9 or openai")
+    llama: Key | None = Field(default=None, description="for judges whose name contains llama or meta")
+    claude: Key | None = Field(default=None, description="for judges whose name contains claude or anthropic")
+
+
+class Judge(Section):
+    """The judges of answers, and their keys."""
+
+    judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")] = Field(
+        default=["auto"], description="the judges: auto, none, or one or several models; several are a jury"
+    )
+    keys: Annotated[Keys, OnCommandLine("--judge-key", many="pairs")] = Field(
+        default=Keys(),
+        description="the NAMES of the variables with the judges' keys, by the family of judges, such as gpt=MY_KEY",
+    )
+
+    @model_validator(mode="after")
+    def _check_alone(self) -> Judge:
+        for word in ("auto", "none"):
+            if word in self.judges and len(self.judges) > 1:
+                raise key_error(
+                    "judges", f"has {word!r} together with other judges; give {word!r} alone, or only models"
+                )
+        return self
+
+
+class Limits(Section):
+    """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
+
+    max_eval_instances: Annotated[Whole, OnCommandLine("--max-eval-instances", "-m")] = Field(
+        default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
+    )
+    max_cost: Annotated[Positive | None, _OPTION] = Field(
+        default=None, description="maximum cost of all requests to models, in dollars"
+    )
+    prices: Annotated[Folder | None, _OPTION] = Field(
+        default=None, description="YAML file of prices by deployment or model, for those whose prices are not known"
+    )
+    request_timeout: Annotated[Positive | None, _OPTION] = Field(
+        default=None, description="timeout per request in seconds, retries included"
+    )
+    max_retries: Annotated[Annotated[int, Field(ge=0)] | None, _OPTION] = Field(
+        default=None, description="maximum retries of a request that fails temporarily"
+    )
+    stop_when: Annotated[Rule | None, _OPTION] = Field(
+        default=None, description=f"the question that ends the runs when it is decided: {ALLOWED}"
+    )
+
+
+class RunConfig(Section):
+    """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
+
+    suite: Annotated[Suite, _OPTION] = Field(default="default", description="name of the suite, as for helm-run")
+    output_path: Annotated[Folder, OnCommandLine("--output-path", "-o")] = Field(
+        default=Path("benchmark_output"), description="HELM's output folder"
+    )
+    local_path: Annotated[Folder, _OPTION] = Field(
+        default=Path("prod_env"), description="the folder with HELM's YAML files and credentials.conf"
+    )
+    tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
+        default=None,
+        description="run entries, such as helmet_rag, or benchmarks, which stand for the run entries of their published"
+        " tables; each is run at each length",
+    )
+    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = Field(
+        default=None, description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once"
+    )
+    arguments: Annotated[dict[str, Scalar], OnCommandLine("--argument", many="pairs")] = Field(
+        default={},
+        description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
+    )
+    entries: Annotated[Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")] = Field(
+        default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
+    )
+    conf_paths: Annotated[Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")] = Field(
+        default=None, description="files of run entries, as for helm-run"
+    )
+    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = Field(
+        default=None, description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)"
+    )
+    models: Annotated[list[Model], OnCommandLine("--model", "--models-to-run", many="repeated")] = Field(
+        default=[], description="the models, such as a/b,c/d; not needed if every entry names a model"
+    )
+    retry_cut: Annotated[Times | None, _OPTION] = Field(
+        default=None,
+        description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
+    )
+    judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
+    limits: Limits = Field(default=Limits(), description="the limits of the runs")
+    parallelism: Annotated[Whole, OnCommandLine("--parallelism", "--num-threads", "-n")] = Field(
+        default=4, description="concurrent requests, as helm-run's -n"
+    )
+    dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
+        default=False, description="only print the runs and an estimate of their cost"
+    )
+
+    _places: Places = PrivateAttr(default_factory=Places)
+
+    @property
+    def places(self) -> Places:
+        """The places of the values, for errors."""
+        return self._places
+
+    @model_validator(mode="after")
+    def _check_selection(self) -> RunConfig:
+        ways = ("tasks", "entries", "conf_paths", "protocols")
+        chosen = [way for way in ways if getattr(self, way) is not None]
+        if not chosen:
+            raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
+        if len(chosen) > 1:
+            raise key_error(chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}")
+        for key, owners in {"lengths": ("tasks",), "arguments": ("tasks", "protocols")}.items():
+            if getattr(self, key) and chosen[0] not in owners:
+                where = " and ".join(owners)
+                raise key_error(key, f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}")
+        return self

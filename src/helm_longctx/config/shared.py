@@ -1,0 +1,174 @@
+"""Code that several commands share: options, checks of paths, tables and HELM's registries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from helm_longctx.data.yaml_files import load_yaml
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError, bad_argument, shorten
+
+if TYPE_CHECKING:
+    from helm.benchmark.run_spec import RunSpec
+
+
+def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
+    runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
+    # HELM makes a link `latest` in the folder of the suites.
+    names = sorted(path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
+OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
+LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
+Entries = Annotated[
+    list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b.")
+]
+MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
+
+READY = Path(str(resources.files("helm_longctx") / "models"))
+"""The folder with the deployments that come with the package."""
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Check that a file can be written, before calls cost money.
+
+    Raises:
+        InputError: the path is a folder, or its parent folder does not exist.
+    """
+    if path and path.is_dir():
+        raise InputError(f"{option}={str(path)!r} is a folder; give a file")
+    if path and not path.parent.is_dir():
+        raise InputError(f"{option}={str(path)!r}: the folder {path.parent} does not exist; create it first")
+
+
+def check_picture(command: str, path: Path) -> None:
+    """Check that a plot can be drawn.
+
+    Raises:
+        InputError: the extension is not a known format, or the extra `plot` is not installed.
+    """
+    if path.suffix not in PICTURES:
+        raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
+    require("plot", f"plot={str(path)!r}")
+
+
+@contextmanager
+def without_helms_log() -> Iterator[None]:
+    """Turn off HELM's log while the block runs: its clients log tracebacks, and our commands report errors."""
+    log = logging.getLogger("helm")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def fill_registries(local_path: Path) -> None:
+    """Register what `helm-run` registers at its start.
+
+    These are HELM's own models and deployments, the ones in the YAML files of `local_path`, and this package's plugin.
+
+    Raises:
+        InputError: HELM cannot read a file in `local_path`.
+    """
+    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
+
+    import helm_longctx.plugin  # noqa: F401
+    from helm_longctx.helm.patches import load_with_libyaml, yaml_reader
+
+    with yaml_reader(load_with_libyaml):
+        register_builtin_configs_from_helm_package()
+    # The user's files last, so that they replace deployments of the same name, as in `helm-run`.
+    register_local_path(local_path)
+    credential_names(local_path)
+
+
+def credential_names(local_path: Path) -> list[str]:
+    """Return the names in HELM's file of credentials; an empty list if there is no file.
+
+    Raises:
+        InputError: HELM cannot read the file. The message does not quote it.
+    """
+    from pyhocon import ConfigFactory
+
+    path = local_path / "credentials.conf"
+    try:
+        return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+    except Exception:  # its message could quote a key, so it is dropped
+        raise InputError(f"{path} is not a HOCON file; correct or remove it") from None
+
+
+def register_local_path(local_path: Path) -> None:
+    """Register what the YAML files of a user's `local_path` describe.
+
+    Raises:
+        InputError: a file is not YAML, its aliases stand for too much, or HELM cannot read its structure.
+    """
+    from helm.benchmark.config_registry import register_configs_from_directory
+
+    from helm_longctx.helm.patches import yaml_reader
+
+    try:
+        with yaml_reader(load_yaml):
+            register_configs_from_directory(str(local_path))
+    except InputError:
+        raise
+    except Exception as error:  # from HELM, which does not check the structure
+        reason = f"{type(error).__name__} {shorten(str(error), 200)}"
+        raise InputError(f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}") from error
+
+
+def make_specs(
+    entries: list[str] | None,
+    options: Mapping[str, Any],
+    suite: str,
+    most: int,
+    output_path: Path,
+    local_path: Path,
+) -> list[RunSpec]:
+    """Fill the registries, and make the run specs of run entries and of options.
+
+    Args:
+        entries: run entries, as arguments of `helm-run`.
+        options: the values of the options in `options.SELECTION`.
+
+    Raises:
+        InputError: there is a mistake in the arguments.
+    """
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.options import read_options, split_names
+    from helm_longctx.helm.names import check_name, may_be_helms
+    from helm_longctx.tasks.entry import split_entry
+    from helm_longctx.tasks.registry import expand_entry
+
+    expanded = [each for entry in [*(entries or []), *(options["entry"] or [])] for each in expand_entry(entry)]
+    of_tasks = {name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]}
+    config = load_config(None, read_options(of_tasks)) if of_tasks.keys() - {"model"} else None
+    for text in (*expanded, *((config and config.tasks) or [])):
+        check_name(split_entry(text)[0], may_be_helms)
+    from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
+
+    fill_registries(local_path)
+    if config:
+        from helm_longctx.config.entries import plan_entries
+
+        expanded += [entry.text for entry in plan_entries(config)]
+    paths = [Path(path) for path in options["conf_path"] or []]
+    return make_run_specs(expanded, paths, split_names(options["model"] or []), suite, most, output_path)

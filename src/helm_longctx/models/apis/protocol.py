@@ -1,0 +1,180 @@
+"""What the protocols of all providers share: JSON bodies, prompts in them, replies and streams.
+
+The packages' own helpers for streams build the request from typed arguments and parse every event into models. Our
+clients join the JSON of events to the reply that the server would have sent in one piece, so that a body is sent
+exactly as it was made and fields of other servers are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
+
+from helm_longctx.failures import Failure, FailureError, failure_of_text
+from helm_longctx.redaction.text import redact
+
+Body = dict[str, Any]
+"""The JSON body of a request or of a reply."""
+
+_PROMPT = ("prompt", "system", "messages")
+"""The fields of a body that hold the prompt."""
+
+_PIECE = 1 << 20
+"""Characters that are hashed at once."""
+
+
+def turns(request: Request) -> list[dict[str, Any]]:
+    """Return the messages of a chat. A prompt that comes with them is the last user turn."""
+    return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
+
+
+def check_text(request: Request) -> None:
+    """Raise a `FailureError` if a request asks for something else than one answer in text."""
+    values = {
+        "num_completions": request.num_completions > 1,
+        "echo_prompt": request.echo_prompt,
+        "embedding": request.embedding,
+        "multimodal_prompt": request.multimodal_prompt is not None,
+    }
+    if names := [name for name, value in values.items() if value]:
+        raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text")
+
+
+def fill_body(fields: Body, optional: Body, extra: Mapping[str, Any] | None) -> Body:
+    """Return a body with its fields, those optional ones that have a value, and a deployment's own (`extra_body`)."""
+    return {**fields, **{name: value for name, value in optional.items() if value is not None}, **(extra or {})}
+
+
+def serialize(body: Body) -> bytes:
+    """Return a body as it is sent."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
+        return json.dumps(body).encode()
+
+
+def parameters_of(body: Body) -> Body:
+    """Return the fields of a body that are not the prompt."""
+    return {name: value for name, value in body.items() if name not in _PROMPT}
+
+
+def without_prompt(body: Body) -> Body:
+    """Return a body for a run's files, without the prompt and without secrets in `extra_body`."""
+    record: Body = json.loads(redact(serialize(parameters_of(body)).decode()))
+    return record
+
+
+def digest_prompt(body: Body) -> str:
+    """Return the SHA-256 of a body's prompt, in hexadecimal digits."""
+    sha = hashlib.sha256()
+    _update(sha, [body.get(name) for name in _PROMPT])
+    return sha.hexdigest()
+
+
+def _update(sha: Any, value: Any) -> None:
+    """Hash JSON in pieces, so that no long text is copied as a whole."""
+    if isinstance(value, Mapping):
+        value = [part for item in value.items() for part in item]
+    if isinstance(value, list):
+        # Each part is hashed after its size, so that differently divided texts have different digests.
+        sha.update(f"[{len(value)}".encode())
+        for item in value:
+            _update(sha, item)
+        return
+    text = str(value)
+    sha.update(f"{len(text)}\0".encode())
+    for start in range(0, len(text), _PIECE):
+        sha.update(text[start : start + _PIECE].encode("utf-8", "surrogatepass"))
+
+
+def read_reply(content: bytes) -> Body:
+    """Return the body of a reply; raise a `FailureError` if the content is not a JSON object."""
+    with name_malformed():
+        # Python refuses to read integers of more than 4,300 digits.
+        reply = json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
+        if not isinstance(reply, dict):
+            raise ValueError
+    return reply
+
+
+@contextmanager
+def name_malformed() -> Iterator[None]:
+    """Raise errors of parsers, whose texts can quote the answer, as a `FailureError` that a reply is malformed."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a JSON object"
+        raise FailureError(Failure.MALFORMED, f"the server's answer is not {what}") from error
+
+
+def check_error(reply: Body) -> None:
+    """Raise a `FailureError` if a reply with the status 200 is an error."""
+    if error := reply.get("error"):
+        raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
+
+
+def cut_at_stop(text: str, stops: list[str]) -> str:
+    """Return a text up to the first stop sequence, for models that do not support them."""
+    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
+
+
+def make_result(request: Request, text: str, ending: str, reasoning: str | None = None) -> RequestResult:
+    """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
+    thinking = None if reasoning is None else Thinking(reasoning)
+    output = GeneratedOutput(cut_at_stop(text, request.stop_sequences), 0, [], {"reason": ending}, thinking=thinking)
+    return RequestResult(True, [], [output], False)
+
+
+def check_piece(name: str, value: object) -> None:
+    """Raise a `FailureError` if a piece of an answer is not text, although its field holds text."""
+    if name in ("content", "text") and not isinstance(value, str | None):
+        raise FailureError(Failure.MALFORMED, "the server's answer has a piece that is not text")
+
+
+def cut_stream() -> FailureError:
+    """Return the failure of a stream that ended before the answer was complete."""
+    return FailureError(Failure.TEMPORARY, "the stream ended before the answer was complete")
+
+
+class TimedEvents:
+    """The events of a stream, with the time at which the first piece of the answer arrives.
+
+    Args:
+        events: the events, as JSON.
+        start: the monotonic time at which the request was sent.
+
+    Attributes:
+        seconds: seconds from `start` to the first event with text; None before it.
+    """
+
+    def __init__(self, events: Iterable[Any], start: float):
+        self._events, self._start = events, start
+        self.seconds: float | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        for event in self._events:
+            if self.seconds is None and _has_text(event):
+                self.seconds = time.monotonic() - self._start
+            yield event
+
+
+def _has_text(event: Any) -> bool:
+    """Whether an event of OpenAI's or Anthropic's protocol has a piece of an answer or of its reasoning."""
+    if not isinstance(event, Mapping):
+        return False
+    choices = event.get("choices")
+    parts = [part for part in choices if isinstance(part, Mapping)] if isinstance(choices, list) else [event]
+    texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
+    return any(
+        bool(text) and isinstance(text, str) and name not in ("role", "type")
+        for fields in texts
+        if isinstance(fields, Mapping)
+        for name, text in fields.items()
+    )

@@ -1,0 +1,296 @@
+"""Arranges HELM's tables, and writes scores in percent, intervals and marks into them and onto the pages of runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+from helm.benchmark.presentation.schema import RunGroup
+from helm.benchmark.presentation.table import Cell, HeaderCell, Table
+
+from helm_longctx.documents.numbers import MARK, decimals, marked, percent, range_text
+from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.reading import is_published_name
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
+
+NOTES = f"{MARK} Not comparable"
+"""Title of the column with the reasons."""
+
+_MOST = 3
+"""Largest number of columns, and of tasks, that a reason names. With more, a row would be higher than the page."""
+
+
+@dataclass(frozen=True)
+class ScoreCell(Cell):
+    """A cell with a statistic.
+
+    HELM's front end shows and sorts only `value`, so `value` becomes a text with the interval and the mark.
+
+    Args:
+        number: the value, for programs: a score is in 0 to 1; None if there is none.
+        low, high: the ends of the 95 % interval, if they are known.
+        n: the number of instances in the mean.
+        is_share: whether people read the value in percent.
+        lacking: the reasons why the score is not comparable, or why there is none; None if it is comparable.
+    """
+
+    number: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    is_share: bool = True
+    lacking: list[Caveat] | None = None
+
+
+def make_cell(
+    interval: Interval,
+    caveats: Sequence[Caveat],
+    *,
+    is_share: bool = True,
+    run_names: list[str] | None = None,
+    notes: Sequence[str] = (),
+) -> ScoreCell:
+    """Return the cell of a statistic. Its value is a number until `mark_table` makes it a text.
+
+    Args:
+        run_names: the runs to which HELM's page links the cell; None for no link.
+        notes: further lines of the cell's tooltip.
+    """
+    if math.isnan(interval.mean):
+        # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
+        absent = [caveat for caveat in caveats if caveat.kind in ("missing", "judges")]
+        return ScoreCell(None, lacking=absent or list(caveats) or None)
+    about = [f"n = {interval.n}"] if interval.n else []
+    has_ends = not math.isnan(interval.high - interval.low)
+    if has_ends:
+        places = None if is_share else 4
+        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"]
+    about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
+    return ScoreCell(
+        interval.mean,
+        description="\n".join(about),
+        style={},
+        run_spec_names=run_names,
+        number=interval.mean,
+        low=interval.low if has_ends else None,
+        high=interval.high if has_ends else None,
+        n=interval.n or None,
+        is_share=is_share,
+        lacking=list(caveats) or None,
+    )
+
+
+def mark_table(table: Table) -> Table:
+    """Write values, intervals and marks as texts, and add a last column with the reasons.
+
+    A marked score is never the best of its column.
+    """
+    notes = [_note(table.header, row) for row in table.rows]
+    columns = [list(cells) for cells in zip(*table.rows, strict=True)]
+    for place, cells in enumerate(columns):
+        if any(isinstance(cell, ScoreCell) for cell in cells):
+            columns[place] = _mark_column(cells, table.header[place].lower_is_better)
+    rows, header = [list(row) for row in zip(*columns, strict=True)], list(table.header)
+    if any(notes):
+        rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]
+        about = "Why scores with a mark do not compare with published ones, and with others in the table"
+        header.append(HeaderCell(NOTES, description=about))
+    return replace(table, header=header, rows=rows)
+
+
+def tag_run(run: Path, reasons: Sequence[str]) -> None:
+    """Show on a run's page why its scores are not comparable, as tags of its scenario.
+
+    Raises:
+        InputError: the run's `scenario.json` is damaged.
+    """
+    path = run / SCENARIO
+    if not path.is_file():
+        return
+    scenario = read_json(path)
+    with reading(path):
+        # The tags of an earlier call are removed, because their reasons may no longer apply.
+        tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
+    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
+        replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
+
+
+def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
+    """Return why scores of a row are missing or not comparable, each reason with its columns and tasks."""
+    columns: dict[str, dict[str, None]] = defaultdict(dict)
+    tasks: dict[str, dict[str, None]] = defaultdict(dict)
+    for title, cell in zip(header, row, strict=True):
+        for caveat in _caveats_of(cell):
+            reason = caveat.text if cell.value is not None else f"none, because of {caveat.text}"
+            columns[reason][str(title.value)] = None
+            tasks[reason] |= {caveat.task: None} if caveat.task else {}
+    reasons = [
+        f"{_join(titles)}: {reason}" + (f" ({_join(tasks[reason])})" if tasks[reason] else "")
+        for reason, titles in columns.items()
+    ]
+    return "; ".join(reasons) or None
+
+
+def _join(names: Iterable[str]) -> str:
+    names = list(names)
+    more = len(names) - _MOST
+    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _caveats_of(cell: Cell) -> list[Caveat]:
+    return getattr(cell, "lacking", None) or []
+
+
+def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
+    """Convert a column's values to texts of equal width, which the front end sorts in the order of the numbers."""
+    comparable = [float(cell.value) for cell in cells if cell.value is not None and not _caveats_of(cell)]
+    best = None
+    if comparable and lower_is_better is not None:
+        best = min(comparable) if lower_is_better else max(comparable)
+    places = _places([cell for cell in cells if cell.value is not None])
+    # The front end sorts texts by character, so numbers need the same number of digits before the point.
+    width = max((len(_text(float(cell.value), places)) for cell in cells if cell.value is not None), default=0)
+    return [
+        cell
+        if cell.value is None
+        # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
+        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best)
+        for cell in cells
+    ]
+
+
+def count_missing(cell: Cell) -> int:
+    """Return the number of tasks that a cell's mean lacks."""
+    return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
+
+
+def _places(cells: Sequence[Cell]) -> int | None:
+    """Return the number of decimals in a column; None for percent with one decimal."""
+    if all(map(_is_share, cells)):
+        return None
+    largest = max((abs(float(cell.value)) for cell in cells), default=0)
+    return 0 if largest >= 100 else 2 if largest >= 1 else 4
+
+
+def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
+    number = float(cell.value)
+    # HELM also considers marked scores for the best score, which is bold.
+    style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
+    if not _caveats_of(cell) and number == best:
+        style |= {"font-weight": "bold"}
+    low, high = getattr(cell, "low", None), getattr(cell, "high", None)
+    tail = marked("", _caveats_of(cell))
+    if low is not None and high is not None:
+        # The word joiner keeps both ends in one line.
+        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace("–", "–\u2060")
+    # The front end omits the zeros at the end of a number alone.
+    tail = tail or (" %" if places is None else "")
+    text = f"{_text(number, places):>{width}}{tail}"
+    # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
+    given: Mapping[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
+    return ScoreCell(**{"number": number, **given, "value": text, "style": style})
+
+
+def _is_share(cell: Cell) -> bool:
+    return getattr(cell, "is_share", True)
+
+
+def _text(number: float, places: int | None) -> str:
+    return percent(number) if places is None else decimals(number, places)
+
+
+MOST_PUBLISHED = 5
+"""Largest number of published models in a table that also has the user's, which are then in view without scrolling."""
+
+MOST_COLUMNS = 9
+"""Largest number of scores in a row that fit into a window of 1,500 pixels."""
+
+
+def arrange_table(table: Table) -> Table:
+    """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
+
+    HELM's front end also sorts by this column. A mean over fewer tasks comes after those over more. Rows without a
+    value come last, sorted by the next columns. Beside
+    the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
+    """
+    rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
+    rows.sort(key=lambda row: [_rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)])
+    published = [row for row in rows if _is_published(row)]
+    if len(published) < len(rows):
+        # The rows' identities are compared, because equal scores make equal rows.
+        hidden = set(map(id, published[MOST_PUBLISHED:]))
+        rows = [_mark_own(row) if published else row for row in rows if id(row) not in hidden]
+    # The first column has the models' names.
+    places = [0, *(place for place in range(1, len(table.header)) if any(_has_value(row[place]) for row in rows))]
+    header = _shorten([table.header[place] for place in places]) if rows else []
+    return replace(table, header=header, rows=[[row[place] for place in places] for row in rows])
+
+
+def _has_value(cell: Cell) -> bool:
+    return cell.value is not None
+
+
+def _is_published(row: Sequence[Cell]) -> bool:
+    return is_published_name(str(row[0].value))
+
+
+def count_own(table: Table) -> int:
+    """Return the number of the user's models in a table."""
+    return sum(not _is_published(row) for row in table.rows)
+
+
+def _mark_own(row: list[Cell]) -> list[Cell]:
+    return row if _is_published(row) else [replace(row[0], style={"font-weight": "bold"}), *row[1:]]
+
+
+def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
+    if not _has_value(cell):
+        return True, 0, 0.0
+    # `False` sorts before `True`, so cells with a value come first.
+    return False, count_missing(cell), float(cell.value) if title.lower_is_better else -float(cell.value)
+
+
+def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:
+    """Return headings without the metric or the group that all columns share.
+
+    HELM's front end cuts a heading of more than 30 characters.
+    """
+    columns = [title.metadata for title in header if title.metadata]
+    groups = len({column["run_group"] for column in columns}) > 1
+    metrics = len({column["metric"] for column in columns}) > 1
+    names = ["run_group"] * (groups or not metrics) + ["metric"] * metrics
+    return [
+        replace(title, value=" ".join(title.metadata[name] for name in names)) if title.metadata else title
+        for title in header
+    ]
+
+
+def index_table(title: str, groups: Sequence[RunGroup], models: Sequence[int]) -> Table:
+    """Return a table of groups in their order, with the numbers of their models.
+
+    HELM's front end sorts by the second column, which is therefore the place in the order. It links a cell there to
+    all predictions if the cell has no list of runs.
+    """
+    header = [
+        HeaderCell("Group"),
+        HeaderCell("No.", lower_is_better=True),
+        HeaderCell("Description"),
+        HeaderCell("Models"),
+    ]
+    rows = [
+        [
+            # The page of groups opens this address, and the selector takes it as the group's name.
+            Cell(group.display_name, href=group.name),
+            Cell(place, run_spec_names=[]),
+            Cell(group.description, markdown=True),
+            Cell(count),
+        ]
+        for place, (group, count) in enumerate(zip(groups, models, strict=True), 1)
+    ]
+    return Table(title, header, rows)

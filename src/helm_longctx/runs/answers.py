@@ -1,0 +1,98 @@
+"""Reads the answers of a run, each with its request state and its score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helm_longctx.errors import InputError
+from helm_longctx.runs.conversation import to_text
+from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading, repeat_of
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.sample import Sample
+
+Key = tuple[str, str, int]
+"""An answer's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
+
+
+class Answer(NamedTuple):
+    """A model's answer to a question: its request state in HELM's files, and its score.
+
+    Args:
+        score: None if HELM's files have no statistics of it, as of HELM's perturbed copies of instances.
+    """
+
+    state: State
+    score: InstanceScore | None = None
+
+    @property
+    def key(self) -> Key:
+        """What no other answer of the run has, apart from perturbed copies."""
+        instance = self.state["instance"]
+        return instance.get("sub_split") or "", instance["id"], repeat_of(self.state)
+
+    @property
+    def is_perturbed(self) -> bool:
+        """Whether the instance is a copy that HELM has changed. Our statistics leave these out."""
+        return bool(self.state["instance"].get("perturbation"))
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample of our scenarios; None for an instance of another package's scenario."""
+        return find_sample(self.state["instance"])
+
+    @property
+    def question(self) -> str:
+        """The question without its context; empty if the scenario does not tell them apart."""
+        sample = self.sample
+        return (sample.question if sample else None) or ""
+
+    @property
+    def references(self) -> list[str]:
+        """The accepted answers."""
+        return [reference["output"]["text"] for reference in self.state["instance"]["references"]]
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as the files have it, in which long texts are elided; a conversation as JSON."""
+        request = self.state["request"]
+        return to_text(request.get("prompt", ""), request.get("messages"))
+
+    @property
+    def completion(self) -> Mapping[str, Any]:
+        """The first completion; empty if there is none."""
+        return ((self.state.get("result") or {}).get("completions") or [{}])[0]
+
+    @property
+    def text(self) -> str:
+        """The answer; empty if there is none."""
+        return str(self.completion.get("text") or "")
+
+    @property
+    def error(self) -> str:
+        """The server's message if the request has no answer."""
+        return (self.state.get("result") or {}).get("error") or ""
+
+
+def read_answers(run: Path, scores: Iterable[InstanceScore] = ()) -> Iterator[Answer]:
+    """Read the answers of a run in the order of its states, holding one state in memory at a time.
+
+    Args:
+        run: the run's folder.
+        scores: the scores of its answers; see `read_scores`.
+
+    Raises:
+        InputError: the states are damaged, or lack an answer that has a score.
+    """
+    path = run / STATES
+    by_key = {(each.task, each.instance, each.repeat): each for each in scores}
+    left = set(by_key)
+    for state in read_states(path):
+        with reading(path):
+            answer = Answer(state)
+            score = None if answer.is_perturbed else by_key.get(answer.key)
+            left.discard(answer.key)
+        yield Answer(state, score)
+    if left:
+        raise InputError(f"{path} lacks instances that have a score; repeat that run")

@@ -1,0 +1,170 @@
+"""Fabricates rows for HELM's medical tasks where HELM looks before it downloads them, in the shape of the official data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+COUNT = 4
+"""Instances of each task."""
+
+PULSES = range(61, 61 + COUNT)
+
+
+def write_rows(task: str, folder: Path, out: Path) -> None:
+    """Write the data of a task.
+
+    Args:
+        folder: where the command is started: the data sets of the hub are folders there.
+        out: the output folder, in which HELM keeps what it downloads.
+    """
+    _WRITERS[task](folder if task in _OF_THE_HUB else out / "scenarios" / task)
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    path.parent.mkdir(parents=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def _write_hub_set(folder: Path, config: str, split: str, rows: Iterable[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True)
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    files = f"configs:\n- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {split}.jsonl\n"
+    (folder / "README.md").write_text(f"---\n{files}---\n", encoding="utf-8")
+
+
+def _medcalc_bench(folder: Path) -> None:
+    rows = [
+        {
+            "Row Number": pulse,
+            "Patient Note": f"A patient has a pulse of {pulse} beats.",
+            "Question": "What is the patient's pulse in beats?",
+            "Ground Truth Answer": str(pulse),
+            "Category": "physical",
+            "Lower Limit": str(pulse - 1),
+            "Upper Limit": str(pulse + 1),
+        }
+        for pulse in PULSES
+    ]
+    _write_hub_set(folder / "ncbi/MedCalc-Bench", "default", "test", rows)
+
+
+def _medhallu(folder: Path) -> None:
+    # Each row is asked with both answers.
+    rows = [
+        {
+            "Question": f"Is a pulse of {pulse} normal?",
+            "Ground Truth": "It is.",
+            "Knowledge": ["A pulse between 60 and 100 is normal."],
+            "Hallucinated Answer": "It is fatal.",
+        }
+        for pulse in PULSES[: COUNT // 2]
+    ]
+    _write_hub_set(folder / "UTAustin-AIHealth/MedHallu", "pqa_labeled", "train", rows)
+
+
+def _head_qa(folder: Path) -> None:
+    answers = [{"aid": number, "atext": f"{number} beats"} for number in (1, 2, 3, 4)]
+    rows = [
+        {
+            "name": "exam",
+            "year": "2013",
+            "category": "nursery",
+            "qid": number,
+            "qtext": f"How many beats are {number}?",
+            "ra": number,
+            "image": None,
+            "answers": answers,
+        }
+        for number in (1, 2, 3, 4)
+    ]
+    _write_hub_set(folder / "dvilares/head_qa", "en", "test", rows)
+
+
+def _medec(folder: Path) -> None:
+    rows = [(f"0 The patient has a pulse of {pulse}.", 0, "NA", -1) for pulse in PULSES]
+    header = ("Sentences", "Error Flag", "Corrected Sentence", "Error Sentence ID")
+    _write_csv(folder / "medec_test.csv", header, rows)
+
+
+def _medbullets(folder: Path) -> None:
+    header = ("question", "opa", "opb", "opc", "opd", "ope", "answer_idx", "answer", "explanation")
+    rows = [(f"A pulse of {pulse} is", "low", "normal", "high", "none", "both", "B", "normal", "") for pulse in PULSES]
+    _write_csv(folder / "medbullets_op5.csv", header, rows)
+
+
+def _pubmed_qa(folder: Path) -> None:
+    rows = {
+        str(pulse): {
+            "QUESTION": f"Is a pulse of {pulse} normal?",
+            "CONTEXTS": ["A pulse between 60 and 100 is normal."],
+            "LABELS": ["RESULTS"],
+            "final_decision": "yes",
+        }
+        for pulse in PULSES
+    }
+    (folder / "data").mkdir(parents=True)
+    (folder / "data/test_set.json").write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _race_based_med(folder: Path) -> None:
+    rows = [(f"Is a pulse of {pulse} normal?", "It depends on race.", str(not pulse % 2)) for pulse in PULSES]
+    _write_csv(folder / "race_based.csv", ("Question", "Response", "True/False"), rows)
+
+
+def _ehr_sql(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    table = "CREATE TABLE vitals\n(\npulse INT\n);\n"
+    (folder / "eicu.sql").write_text(table, encoding="utf-8")
+    with sqlite3.connect(folder / "eicu.sqlite") as database:
+        database.execute(table)
+        database.executemany("INSERT INTO vitals VALUES (?)", [(pulse,) for pulse in PULSES])
+    rows = [{"question": f"How many pulses exceed {pulse}?", "query": _query(pulse)} for pulse in PULSES]
+    for split, chosen in (("train", []), ("valid", rows[:2]), ("test", rows[2:])):
+        (folder / f"ehrsql_{split}.json").write_text(json.dumps(chosen), encoding="utf-8")
+
+
+def _query(pulse: int) -> str:
+    return f"SELECT COUNT(*) FROM vitals WHERE pulse > {pulse}"
+
+
+_OF_THE_HUB: dict[str, Callable[[Path], None]] = {
+    "medcalc_bench": _medcalc_bench,
+    "medhallu": _medhallu,
+    "head_qa": _head_qa,
+}
+
+_WRITERS: dict[str, Callable[[Path], None]] = {
+    **_OF_THE_HUB,
+    "medec": _medec,
+    "medbullets": _medbullets,
+    "pubmed_qa": _pubmed_qa,
+    "race_based_med": _race_based_med,
+    "ehr_sql": _ehr_sql,
+}
+
+
+class Expected(NamedTuple):
+    """Args: an answer that a model gives to all questions of a task, and the value that a statistic then has."""
+
+    answer: str
+    statistic: str
+    value: float
+
+
+EXPECTED = {
+    # The limits around the right value also accept the next one.
+    "medcalc_bench": Expected(str(PULSES[0]), "medcalc_bench_accuracy", 0.5),
+    "race_based_med": Expected("A", "exact_match", 0.5),
+    "medec": Expected("CORRECT", "medec_error_flag_accuracy", 1),
+    "medbullets": Expected("B", "exact_match", 1),
+    "pubmed_qa": Expected("A", "exact_match", 1),
+    "medhallu": Expected("0", "exact_match", 0.5),
+    "head_qa": Expected("A", "exact_match", 0.25),
+    "ehr_sql": Expected(_query(PULSES[0]), "ehr_sql_execution_accuracy", 0.25),
+}

@@ -1,0 +1,69 @@
+"""A task's judgement says what a judge is asked, and how its replies are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helm.common.object_spec import get_class_by_name
+
+from helm_longctx.judging.answer_judge import AnswerAnnotator, make_annotator
+from helm_longctx.tasks.judgement import ANSWER, Judgement
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+
+RECORD = {"question": "q", "prediction": "p", "references": ["r"]}
+TASK = replace(
+    find_benchmark("corpusqa").tasks[0],
+    judgement=Judgement(
+        lambda record: f"Is {record['prediction']} right?",
+        lambda reply, record: {"judge_score": 1.0} if reply == record["question"] else {},
+        rubric="rubric",
+        max_tokens=7,
+        seed=3,
+        system="s",
+    ),
+)
+
+
+def test_one_question() -> None:
+    """A single prompt is the question about the answer, with the judgement's sampling, and empty grades are no verdict."""
+    annotator = make_annotator(TASK)
+    questions = annotator.__new__(annotator).questions(TASK.name, RECORD)
+    assert list(questions) == [ANSWER]
+    request = questions[ANSWER]
+    assert (request.prompt, request.system, request.max_tokens, request.seed) == ("Is p right?", "s", 7, 3)
+    assert [request.parse(reply) for reply in ("q", "other")] == [{"judge_score": 1.0}, None]
+    assert annotator.official == TASK.official_judge
+
+
+def test_another_task_is_not_asked_about() -> None:
+    """An annotator asks nothing about a task without a judgement."""
+    annotator = make_annotator(TASK)
+    assert annotator.__new__(annotator).questions("other", RECORD) == {}
+
+
+def test_rubrics_differ() -> None:
+    """The digest is the rubric's, which can depend on the record."""
+    assert TASK.judgement
+    other = replace(TASK, judgement=replace(TASK.judgement, rubric=lambda record: record["question"]))
+    digests = [make.__new__(make).digest(TASK.name, RECORD) for make in map(make_annotator, (TASK, other))]
+    assert len({*digests}) == 2
+
+
+def test_tasks_with_other_judges_have_other_annotators() -> None:
+    """Tasks of one annotator have one official judge."""
+    with pytest.raises(ValueError, match="too many values"):
+        make_annotator(TASK, replace(TASK, official_judge="openai/other"))
+
+
+@pytest.mark.parametrize("benchmark", [each.name for each in BENCHMARKS])
+def test_judgements_have_annotators(benchmark: str) -> None:
+    """The annotator of a category knows the judgement of each of its tasks that has one."""
+    for category in find_benchmark(benchmark).categories:
+        annotator = get_class_by_name(category.judge) if category.judge else None
+        for task in (*category.tasks, *category.variants):
+            if task.judgement:
+                assert annotator is not None
+                assert issubclass(annotator, AnswerAnnotator)
+                assert annotator.judgements[task.name] is task.judgement
+                assert annotator.official == task.official_judge

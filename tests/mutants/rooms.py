@@ -1,0 +1,64 @@
+"""The modules that are mutated, and the tests that have to notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+PACKAGE = SOURCE / "helm_longctx"
+
+STATISTICS = {
+    "deadline": ("results/statistics/test_deadline.py", "apps/certify/test_search.py"),
+    "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
+    "margins": ("results/gates", "results/test_stopping.py", "results/statistics/test_looks.py"),
+    "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
+    "noninferiority": ("results/statistics/test_noninferiority.py", "results/gates"),
+    "lengths": ("results/test_lengths.py", "results/report/test_lengths.py"),
+    "intervals": ("results/statistics/test_intervals.py", "results/statistics/test_comparison.py"),
+}
+"""Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
+
+DECISIONS = {
+    "results/means.py": ("results/test_results.py",),
+    "results/comparison.py": (
+        "results/test_compare.py",
+        "results/test_scrutiny.py",
+        "results/test_other_conditions.py",
+    ),
+    "apps/gate/*.py": ("results/gates",),
+    "apps/certify/*.py": ("apps/certify/test_search.py",),
+}
+"""Patterns of modules, and their tests."""
+
+JUDGES = {
+    "judging/judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
+    "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
+    "judging/jury.py": ("judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
+    "judging/calls.py": ("judging/test_calls.py",),
+    "benchmarks/helmet/verdicts.py": (
+        "benchmarks/helmet/test_verdicts.py",
+        "benchmarks/helmet/test_verdicts_golden.py",
+        "benchmarks/helmet/test_malformed.py",
+    ),
+}
+
+SCORING = "test_golden.py", "test_scoring.py", "test_outputs.py", "test_benchmark.py"
+"""Tests of a benchmark's scores, of those that it has, besides `test_NAME.py`."""
+
+
+def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield each module with its tests, as paths in the repository."""
+    for path in sorted(PACKAGE.glob("results/statistics/[a-z]*.py")):
+        yield path, _find(STATISTICS.get(path.stem, (f"results/statistics/test_{path.stem}.py",)))
+    for pattern, tests in (*DECISIONS.items(), *JUDGES.items()):
+        yield from ((path, _find(tests)) for path in sorted(PACKAGE.glob(pattern)) if path.stem != "__init__")
+    for path in sorted(PACKAGE.glob("benchmarks/**/scoring.py")):
+        folder = f"benchmarks/{path.parent.name}"
+        names = (*SCORING, f"test_{path.parent.name}.py")
+        yield path, _find(f"{folder}/{name}" for name in names if (ROOT / "tests" / folder / name).exists())
+
+
+def _find(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"tests/{name}" for name in tests)
