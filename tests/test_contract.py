@@ -283,7 +283,7 @@ ROOMS: dict[str, set[str]] = {
         "runs",
         "tasks",
     },
-    "evaluation": {"apps", "config", "documents", "models", "results", "runner", "runs", "tasks"},
+    "evaluation": {"apps", "config", "documents", "models", "redaction", "results", "runner", "runs", "tasks"},
     "cli": {"apps", "config", "data", "documents", "helm", "models", "redaction", "results", "runner", "runs", "tasks"},
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it, from the lowest to the highest."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import io
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.documents.terminal import find_width
+from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.comparison import Table
@@ -115,19 +118,13 @@ class EvaluationResult:
         folder = report_path(self.suite.parents[1], self.suite.name)
         return write_report(self.suite, BENCHMARKS, folder, "html", published=True, server="")
 
-    def _show(self, width: int, html: bool = False) -> str:
-        from rich.console import Console
-
-        console = Console(file=io.StringIO(), width=width, record=True, markup=False, emoji=False)
-        for table in score_tables(self._boards, width):
-            console.print(table)
-        console.print(*notes(self._boards), sep="\n")
-        if html:
-            return console.export_html(inline_styles=True, code_format='<pre style="line-height:normal">{code}</pre>')
-        return console.export_text()
-
     def __repr__(self) -> str:
-        return self._show(find_width())
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            print_blocks(score_tables(self._boards))
+            for line in notes(self._boards):
+                print(escape_invisible(line))
+        return printed.getvalue()
 
     def _repr_html_(self) -> str:
-        return self._show(160, html=True)
+        return f'<pre style="line-height: normal">{html.escape(repr(self))}</pre>'
