@@ -17,10 +17,12 @@ from typing import Any
 
 from helm.common.object_spec import get_class_by_name
 
+import helm_longctx
 import helm_longctx.tasks as benchmark_interface
 from helm_longctx.apps import app
 from helm_longctx.cli.main import EXIT_STATUSES, load_parser
 from helm_longctx.config.schema import RunConfig
+from helm_longctx.evaluation.strategy import IDENTITY
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.apis import provider
 from helm_longctx.models.apis.client import Settings
@@ -133,7 +135,7 @@ def _parse(benchmark: Benchmark, entry: str, category: Category) -> Entry:
 
 
 def _files() -> Iterator[str]:
-    names = (*files.FILES, journal.NAME, ledger.NAME, prompts.TEXTS, prompts.INDEX)
+    names = (*files.FILES, journal.NAME, ledger.NAME, prompts.TEXTS, prompts.INDEX, IDENTITY)
     yield from (f"file RUN/{name}" for name in names)
     yield from (f"field extra_data.{field.name}" for field in dataclasses.fields(Sample))
 
@@ -147,6 +149,9 @@ def _extensions() -> Iterator[str]:
     yield from (f"entry-point {group}" for group in (app.GROUP, registry.GROUP, methods.GROUP, provider.GROUP))
     for name in benchmark_interface.__all__:
         yield from _members(f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name))
+    for name in helm_longctx.__all__:
+        yield from _members(f"helm_longctx.{name}", getattr(helm_longctx, name))
+    yield from (f"python helm_longctx.evaluate {name}" for name in inspect.signature(helm_longctx.evaluate).parameters)
     for kind in (provider.Provider, provider.HelmClient, app.App, app.Command, app.ReportPage):
         yield from _members(f"{kind.__module__}.{kind.__name__}", kind)
 

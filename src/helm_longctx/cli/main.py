@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import Command, find_apps, find_own_apps
+from helm_longctx.config.logs import LOG_FORMAT
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
@@ -187,7 +188,7 @@ def options(
 def main() -> None:
     """Run the command. Bad input is reported in one line, with exit status 2."""
     # On standard error, because standard output is for results that other programs read.
-    logging.basicConfig(level=logging.WARNING, format="helm-longctx: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
     # Before anything can be logged: redaction only knows values that were registered.
     register_environment()
     redact_logs()

@@ -32,22 +32,24 @@ def prompts(
     entry: EntryArgument,
     style: Annotated[Style | None, typer.Option(help="Style of the prompts. [default: the official one]")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="Also print the context, and the question after it.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines.
 
-    If there is a second request, `follow_up` has the texts of its prompt around the first answer.
+    If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
+    `context` and `question` are null if the last message has no context.
     """
     entries, root = [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)], DataRoot.find(output_path)
     if any(each.settings.count_with for each in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
-    for line in islice(chain.from_iterable(_prompt_lines(each, style, root) for each in entries), limit):
+    for line in islice(chain.from_iterable(_prompt_lines(each, style, parts, root) for each in entries), limit):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()
 
 
-def _prompt_lines(entry: Entry, style: Style | None, root: DataRoot) -> Iterator[dict[str, Any]]:
+def _prompt_lines(entry: Entry, style: Style | None, parts: bool, root: DataRoot) -> Iterator[dict[str, Any]]:
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
@@ -57,7 +59,7 @@ def _prompt_lines(entry: Entry, style: Style | None, root: DataRoot) -> Iterator
                 "id": example.id,
                 "task": task.name,
                 **({"length": entry.label} if entry.label else {}),
-                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), sent),
+                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), sent, parts),
                 **({"follow_up": _second_prompt(example.follow_up, sent)} if example.follow_up else {}),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings, example),
@@ -84,10 +86,11 @@ def _official_style(entry: Entry, task: Task) -> Style:
     return "chat" if style == "chat" or (style == "auto" and task.chat) else "completion"
 
 
-def _prompt_fields(prompt: Prompt, style: Style) -> dict[str, Any]:
-    """Return the prompt's text, and its messages if it is a conversation."""
+def _prompt_fields(prompt: Prompt, style: Style, parts: bool) -> dict[str, Any]:
+    """Return the prompt's text, its messages if it is a conversation, and its parts if they are wanted."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
-    return {"prompt": prompt.text(style), **messages}
+    context, question = prompt.parts(style) or (None, None)
+    return {"prompt": prompt.text(style), **messages, **({"context": context, "question": question} if parts else {})}
 
 
 def _second_prompt(follow_up: FollowUp, style: Style) -> list[str]:

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import TextIO
 
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import register_environment
+
+LOG_FORMAT = "helm-longctx: %(message)s"
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -44,6 +48,23 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
         helms.setLevel(levels[0])
         ours.setLevel(levels[1])
         helms.removeFilter(_is_for_users)
+
+
+@contextmanager
+def show_log() -> Iterator[None]:
+    """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
+    register_environment()
+    redact_logs()
+    loggers, handler = [logging.getLogger(name) for name in ("helm", "helm_longctx")], logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    silent = [each for each in loggers if not each.hasHandlers()]
+    for each in silent:
+        each.addHandler(handler)
+    try:
+        yield
+    finally:
+        for each in silent:
+            each.removeHandler(handler)
 
 
 @contextmanager

@@ -106,7 +106,8 @@ class LongContextAdapter(Adapter):
         style: Style = self.style or ("chat" if sample.chat else "completion")
         if instance.input.messages and self.chats_in_conversations:
             style = "chat"
-        fitted, messages = self._fit(instance, sample, max_tokens, style), instance.input.messages
+        prompt, messages = _prompt(instance, sample, style), instance.input.messages
+        fitted = self._fit(instance, prompt, sample, max_tokens, style)
         if messages:
             place = _first_turn(messages)
             messages = [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
@@ -126,6 +127,10 @@ class LongContextAdapter(Adapter):
             random=spec.random,
         )
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
+        # A context has a question of its own only in the last message. A cut can have removed a part of the question.
+        if sample.context_span and not (messages and place < len(messages) - 1):
+            rest = prompt[sample.context_span[1] :]
+            sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
         if fitted.tokens is None:
             sent = sent.extend(fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)]))
         return RequestState(
@@ -141,14 +146,13 @@ class LongContextAdapter(Adapter):
             prompt_truncated=fitted.cut,
         )
 
-    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Style) -> FittedPrompt:
+    def _fit(self, instance: Instance, prompt: str, sample: Sample, max_tokens: int, style: Style) -> FittedPrompt:
         """Cut the first user turn so that the prompt fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
                 f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
                 f" (style={style}); use style=chat and a client that sends messages, such as OpenAI's"
             )
-        prompt = _prompt(instance, sample, style)
         try:
             return self.truncator.fit(prompt, sample, max_tokens, style, _others(instance))
         except NoRoomError:

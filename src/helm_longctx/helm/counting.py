@@ -53,7 +53,8 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
         raise InputError(
             f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give count_with="
             " with the name or the folder of a tokenizer, or count_with=longctx/words, which downloads nothing"
-            " (helm-longctx run: --argument count_with=NAME)"
+            " (helm-longctx run: --argument count_with=NAME; helm_longctx.evaluate: tokenizer= with the model's"
+            " tokenizer, or arguments={'count_with': NAME})"
         )
     scenario = spec.scenario_spec
     return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))

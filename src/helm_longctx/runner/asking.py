@@ -16,6 +16,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
+from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.follow_up import follow_up, join_answers
@@ -125,14 +126,22 @@ class Asking:
             InputError: a client got bad input.
         """
         asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
+
         # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
-        first = asked.first or self._ask(
-            self._name(asked), lambda: with_beginning(asked.whole(), shared, pending.in_batch)
-        )
+        def make_request() -> Request:
+            if self.sender.takes_facts:
+                return with_facts(asked.whole(), find_facts(asked))
+            return with_beginning(asked.whole(), shared, pending.in_batch)
+
+        first = asked.first or self._ask(self._name(asked), make_request)
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first
-        return join_answers(first, self._ask(self._follow_up_name(second), lambda: second))
+
+        def make_second() -> Request:
+            return with_facts(second, replace(find_facts(asked), rest=None)) if self.sender.takes_facts else second
+
+        return join_answers(first, self._ask(self._follow_up_name(second), make_second))
 
     def _ask(self, name: str, make_request: Callable[[], Request]) -> RequestResult:
         """Return the answer that the journal has, or else send the request."""
@@ -184,6 +193,12 @@ class Asking:
 
     def _follow_up_name(self, request: Request) -> str:
         return self.journal.name(request, digest(request_text(request)))
+
+
+def find_facts(asked: StoredRequest) -> PromptFacts:
+    """Return what is known of the prompt of a request."""
+    sample, instance = asked.sample, asked.state.instance
+    return PromptFacts(str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest)
 
 
 def _failure_result(error: str) -> RequestResult:

@@ -75,9 +75,15 @@ class PreparedRun:
     def order(self) -> list[int]:
         """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
 
-        In this order servers and the compressor can reuse a common prefix.
+        In this order servers and the compressor can reuse a common prefix, and functions the context of the question
+        before.
         """
-        return order_by_prefix(self._keys)
+        order = order_by_prefix(self._keys)
+        if not self.sender.takes_facts:
+            return order
+        # Contexts can differ within the last step of their prefixes, or be shorter than one.
+        places: dict[str, int] = {}
+        return sorted(order, key=lambda number: places.setdefault(self.requests[number].context_digest(), len(places)))
 
     def beginnings(self, numbers: Sequence[int], pays: Pays) -> list[Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 
@@ -26,14 +27,15 @@ _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
 
 
 class Progress:
-    """Counts requests and shows progress, on a terminal as a bar and otherwise as log lines.
+    """Counts requests and shows progress, on a terminal or in a notebook as a bar and otherwise as log lines.
 
     Only one thread may use it. It calls `show` about every second, even if no request has come back.
     """
 
     def __init__(self, total: int):
-        # With `disable=None` there is no bar if there is no terminal.
-        self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
+        # With `disable=None` there is no bar if there is no terminal. A notebook has none, but shows bars.
+        self._total = total
+        self._bar = tqdm(total=total, unit="request", disable=False if "ipykernel" in sys.modules else None)
         self._start = self._last_shown = time.monotonic()
         self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
 

@@ -153,7 +153,11 @@ class Strategy:
         with runner.prepare(spec) as run:
             if run.is_ours:
                 run.store_prompts()
+            self.begin(run)
             runner.write(run, run.ask())
+
+    def begin(self, run: PreparedRun) -> None:
+        """Do what belongs to a run that is prepared, before its first request is sent."""
 
 
 def _explain(error: Exception) -> str | None:

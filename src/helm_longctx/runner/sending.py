@@ -18,7 +18,10 @@ WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
 TRIES, DEFAULT_TRIES = "HELM_LONGCTX_TRIES", 6
 """Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
 
-_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models.baselines", "helm_longctx.models.local")
+_IN_PROCESS = (
+    "helm.clients.huggingface_client",
+    *(f"helm_longctx.models.{name}" for name in ("baselines", "local", "objects")),
+)
 """Modules of clients whose model runs in this process."""
 
 

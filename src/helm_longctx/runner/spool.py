@@ -115,6 +115,14 @@ class StoredRequest:
         """Return the whole prompt or conversation as one text."""
         return self.spool.get(self.digest)
 
+    def context_digest(self) -> str:
+        """Return the SHA-256 of the prompt without what follows its context; of the whole prompt if it has none."""
+        if self.sample.rest is None:
+            return self.digest
+        request = self.whole()
+        text = request.messages[-1]["content"] if request.messages else request.prompt
+        return digest(text[: len(text) - self.sample.rest])
+
     def whole(self) -> Request:
         """Return the request with its whole prompt or conversation."""
         return with_text(self.request, self.text())

@@ -34,9 +34,14 @@ class Journal(SealedLines):
         server: identifies the server, so that its answers are not used for another one (see `server_digest`).
         process: name of this process if it works on a shard, so that it writes to its own file.
 
+    Attributes:
+        advice: what a user does to continue the run.
+
     Raises:
         InputError: the file is damaged before its last line.
     """
+
+    advice = "run the same command again"
 
     def __init__(self, run_path: Path, server: str = "", process: str | None = None):
         path = run_path / SHARDS / f"{process}.jsonl" if process else run_path / NAME
@@ -55,8 +60,8 @@ class Journal(SealedLines):
     def summary(self) -> str:
         """Say how many answers are kept and how to continue the run."""
         if not self:
-            return "there are no answers yet; run the same command again to continue"
-        return f"{len(self)} answers are kept in {self.path}; run the same command again to continue"
+            return f"there are no answers yet; {self.advice} to continue"
+        return f"{len(self)} answers are kept in {self.path}; {self.advice} to continue"
 
     def name(self, request: Request, prompt_digest: str) -> str:
         """Return the digest of a request and its server.

@@ -72,6 +72,14 @@ class Prompt:
         """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
         return self.user_turn + self.separator + self.answer_prefix if style == "completion" else self.user_turn
 
+    def parts(self, style: Style) -> tuple[str, str] | None:
+        """Return the text up to the end of its context, and the rest; None if the last message has no context."""
+        first = next(place for place, message in enumerate(self.messages) if message["role"] == "user")
+        if self.context is None or first < len(self.messages) - 1:
+            return None
+        text, end = self.text(style), self.context[1]
+        return text[:end], text[end:]
+
 
 @dataclass(frozen=True)
 class FittedPrompt:

@@ -38,6 +38,8 @@ class Sample:
         style: the style in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
         fewest_tokens: fewest tokens that the prompt can have; added by the adapter if it did not count them.
+        rest: number of characters after the context in the last message that is sent; added by the adapter. None if
+            there is no context in it, or if a cut removed a part of them.
         full_prompt: `sha256` and `characters` of the whole prompt; added by our runner.
     """
 
@@ -69,6 +71,7 @@ class Sample:
     style: Style | None = None
     prompt_tokens: int | None = None
     fewest_tokens: int | None = None
+    rest: int | None = None
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class AnswerRow(NamedTuple):
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
         group: the name of what the instance shares with others of its task; see `Example.group`.
+        seconds: how long the model took; None if it is not known.
+        finish_reason: why the model ended its answer; empty if it is not known.
     """
 
     run: str
@@ -60,6 +62,8 @@ class AnswerRow(NamedTuple):
     record: str = ""
     entry: str = ""
     group: str = ""
+    seconds: float | None = None
+    finish_reason: str = ""
 
 
 def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[AnswerRow]:
@@ -112,6 +116,8 @@ def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
         answer_record(answer),
         entry,
         (sample.group if sample else None) or "",
+        (answer.state.get("result") or {}).get("request_time"),
+        (answer.completion.get("finish_reason") or {}).get("reason") or "",
     )
 
 

@@ -123,7 +123,7 @@ def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> 
         kind = NoTokenizerWindowService
         fields["window_service_spec"] = {"class_name": f"{kind.__module__}.{kind.__qualname__}"}
     deployment = {"name": name, "model_name": name, **fields, "client_spec": endpoint.client_spec()}
-    metadata = _metadata(name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes)
+    metadata = describe_model(name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes)
     entries = {"model_deployments.yaml": deployment, "model_metadata.yaml": metadata}
     return entries | ({"tokenizer_configs.yaml": config} if config else {})
 
@@ -146,12 +146,13 @@ def make_local_entries(folder: Path, name: str, context: int | None, can_chat: b
     deployment = {"name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": client}
     return {
         "model_deployments.yaml": deployment,
-        "model_metadata.yaml": _metadata(name, f"The model in {path}", can_chat),
+        "model_metadata.yaml": describe_model(name, f"The model in {path}", can_chat),
         "tokenizer_configs.yaml": load_tokenizer(path).config(name) or {},
     }
 
 
-def _metadata(name: str, about: str, can_chat: bool) -> dict[str, Any]:
+def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
+    """Return a model's entry of `model_metadata.yaml`."""
     # HELM's own scenarios use this tag to find out whether a model can chat.
     follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"] if can_chat else []
     return {

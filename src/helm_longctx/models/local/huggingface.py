@@ -111,10 +111,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
-        weights = vars(self._weights)
         return {
-            "model": weights["path"],
-            **{name: weights[name] for name in ("commit", "dtype", "attn_implementation")},
+            "model": self._weights.path,
+            **{name: getattr(self._weights, name) for name in ("commit", "dtype", "attn_implementation")},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
             "sha256": _digest(request),

@@ -1,0 +1,178 @@
+"""`evaluate`: make runs of tasks with models that are names, addresses or Python objects, and return their results."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, redirect_stdout
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from helm_longctx.errors import InputError, bad_argument
+
+if TYPE_CHECKING:
+    from helm_longctx.config.load import Options
+    from helm_longctx.evaluation.models import GivenModel
+    from helm_longctx.evaluation.result import EvaluationResult
+
+
+def evaluate(
+    model: Any,
+    tasks: str | Sequence[str],
+    lengths: str | int | Sequence[str | int] | None = None,
+    *,
+    name: str | Sequence[str] | None = None,
+    tokenizer: Any = None,
+    context: str | int | None = None,
+    num_samples: int | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    suite: str = "evaluate",
+    batch_size: int | None = None,
+    parallelism: int | None = None,
+    judge: str | Sequence[str] | None = None,
+    max_cost: float | None = None,
+    prices: str | PathLike[str] | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+    verbose: bool = False,
+    output_path: str | PathLike[str] = "benchmark_output",
+    local_path: str | PathLike[str] = "prod_env",
+) -> EvaluationResult:
+    """Make the runs of tasks with a model, and return the results. Everything is checked before anything is sent.
+
+    The runs are those of `helm-longctx run`: in the same files, with the same journal, limits and judges. Answers of a
+    function or a model object never come from the request cache, because its code may have changed.
+
+    Args:
+        model: a function, plain or async, of a prompt (`helm_longctx.Prompt`) that returns a text, or with `batch_size`
+            of a list of prompts that returns a list of texts; a transformers model, with `tokenizer`, or a pair of
+            both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the address of a server; or a list
+            of these, which are compared in one suite.
+        tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
+        lengths: lengths of the tasks, such as `8k`; None for tasks without lengths.
+        name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
+            the last part of the model's folder or hub name.
+        tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
+        context: the model's window in tokens, to which prompts are cut. By default, that of a transformers model.
+        num_samples: number of questions of each task; None for the official sample.
+        arguments: further arguments of all tasks, such as `{"style": "chat"}`.
+        suite: name of the suite. HELM's server, the report and `helm-longctx compare` show it.
+        batch_size: most prompts of a list that the function takes; None for a function of a single prompt.
+        parallelism: prompts that are asked at once. By default `batch_size`, 4 for servers and for async functions, and
+            1 for other functions and models.
+        judge: judges of answers, as in run entries.
+        max_cost: most dollars for all requests.
+        prices: YAML file with prices of deployments.
+        resume: whether to go on with the journal of a call that was interrupted, and to keep complete runs. Otherwise
+            an object is asked again.
+        quiet, verbose: whether to log only errors, or everything.
+        output_path: HELM's output folder.
+        local_path: folder with HELM's YAML files and credentials.
+
+    Raises:
+        InputError: an argument is wrong, a task or a model is unknown, a function returned something else than a text,
+            or a run could not be made. Answers that arrived are kept.
+    """
+    given_arguments = dict(locals())
+    # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
+    from helm_longctx.config.logs import set_log_levels, show_log
+    from helm_longctx.evaluation.result import EvaluationResult
+    from helm_longctx.results.reading import read_results
+    from helm_longctx.tasks.registry import BENCHMARKS
+
+    given = _describe_models(model, name, tokenizer, context, batch_size)
+    options = _read_options(given_arguments, given)
+    with show_log(), set_log_levels(quiet, verbose) as prints:
+        folder, runs = _make_runs(options, given, resume, prints)
+    results = read_results(folder, BENCHMARKS)
+    return EvaluationResult(folder, tuple(each for each in results if each.run and each.run.path.name in runs))
+
+
+def _describe_models(
+    model: Any, name: str | Sequence[str] | None, tokenizer: Any, context: str | int | None, batch_size: int | None
+) -> list[GivenModel]:
+    """Return what each model is. The arguments are those of `evaluate`."""
+    from helm_longctx.evaluation.models import describe_given
+    from helm_longctx.tasks.lengths import parse_length
+
+    models = model if isinstance(model, list) else [model]
+    names: list[str | None] = [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
+    if not models or len(names) != len(models):
+        raise bad_argument("evaluate", "name" if models else "model", name if models else model, "one for each model")
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        raise bad_argument("evaluate", "batch_size", batch_size, "a whole number from 1")
+    window = None if context is None else parse_length(context, "evaluate: context")
+    given = [describe_given(*each, tokenizer, window, batch_size) for each in zip(models, names, strict=True)]
+    taken = [each.name for each in given]
+    if twice := [each for each in taken if taken.count(each) > 1]:
+        raise InputError(f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model")
+    return given
+
+
+def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> Options:
+    """Return the arguments of `evaluate` as options of `helm-longctx run`, without those that are not given."""
+    from helm_longctx.config.load import Options
+
+    def as_list(value: Any) -> Any:
+        return [value] if isinstance(value, str | int) else value and list(value)
+
+    parallelism, samples = arguments["parallelism"], arguments["num_samples"]
+    values: dict[str, Any] = {
+        "models": [each.entry for each in given],
+        "tasks": as_list(arguments["tasks"]),
+        "lengths": as_list(arguments["lengths"]),
+        "arguments": {**(arguments["arguments"] or {}), **({} if samples is None else {"num_samples": samples})},
+        "parallelism": max(each.parallelism for each in given) if parallelism is None else parallelism,
+        "judge": {"judges": as_list(arguments["judge"])},
+        "limits": {"max_cost": arguments["max_cost"], "prices": arguments["prices"] and str(arguments["prices"])},
+        **{key: str(arguments[key]) for key in ("suite", "output_path", "local_path")},
+    }
+
+    def without_none(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: kept for key, each in value.items() if (kept := without_none(each)) not in (None, {})}
+        return value
+
+    values = without_none(values)
+    names: dict[tuple[str | int, ...], str] = {(key,): f"evaluate: {key}" for key in values}
+    names |= {("limits", key): f"evaluate: {key}" for key in values.get("limits", {})}
+    return Options(values, names)
+
+
+def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prints: TextIO) -> tuple[Path, list[str]]:
+    """Make the runs, and return the suite's folder and the runs' names.
+
+    Args:
+        prints: the stream for what HELM prints while it gets ready. What functions print goes to the user.
+    """
+    from helm.benchmark.runner import RunnerError
+
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.shared import fill_registries
+    from helm_longctx.evaluation.models import register
+    from helm_longctx.evaluation.strategy import AskObjects
+    from helm_longctx.results.suite import suite_path
+    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+
+    config = load_config(None, options)
+    objects = {each.name: each for each in given if each.answer is not None}
+    with use_settings(config), tempfile.TemporaryDirectory() as folder, ExitStack() as registered:
+        with redirect_stdout(prints):
+            fill_registries(config.local_path)
+            for each in objects.values():
+                registered.enter_context(register(each, Path(folder)))
+            specs = list(make_plan(config).specs)
+            runner = LongContextRunner(
+                **runner_arguments(
+                    config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
+                ),
+                strategy=AskObjects({name: each.identity for name, each in objects.items()}, resume),
+            )
+        runner.logs_scores = False
+        try:
+            runner.run_all(specs)
+        except RunnerError as error:
+            raise InputError(str(error)) from error
+    return suite_path(config.output_path, config.suite), [spec.name for spec in specs]

@@ -1,0 +1,202 @@
+"""The models that `evaluate` takes: names, addresses, functions, models and pipelines of transformers, and engines."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.config_registry import register_configs_from_directory
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_metadata_registry import get_all_models
+
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.models.endpoints.files import add_entries
+from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
+from helm_longctx.models.engines import Engine
+from helm_longctx.models.objects import OBJECTS, Function
+
+ORGANIZATION = "python"
+"""First part of the names of models that are objects."""
+
+_FUNCTION = "helm_longctx.models.objects.FunctionClient"
+_TRANSFORMERS = "helm_longctx.models.local.objects.TransformersClient"
+
+_ENGINES = ("vllm", "sglang")
+_PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", *_ENGINES)
+_BATCH = 16
+"""Prompts that an engine gets at once. It schedules them itself."""
+
+_CONCURRENT = 4
+"""Requests that servers and async functions get at once, as in `helm-longctx run`."""
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class GivenModel:
+    """A model that the user gives.
+
+    Args:
+        name: its name as a deployment.
+        entry: its value in `models` of a run configuration.
+        parallelism: the default number of prompts that are asked at once.
+        answer: the `Function` or the `TransformersModel`; None for a deployment or a server.
+        client: class path of the object's client.
+        identity: what identifies the object.
+        tokenizer: tokenizer of transformers, or its hub name or folder; None if there is none.
+        window: the object's window in tokens; None if it is not known.
+    """
+
+    name: str
+    entry: Any
+    parallelism: int = _CONCURRENT
+    answer: Any = None
+    client: str = ""
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer: Any = None
+    window: int | None = None
+
+
+def describe_given(
+    model: Any, name: str | None, tokenizer: Any, window: int | None, batch_size: int | None
+) -> GivenModel:
+    """Return what kind of model the user gives.
+
+    Args:
+        model, name, tokenizer, batch_size: see `evaluate`.
+        window: the window that the user gives.
+
+    Raises:
+        InputError: it is none that can be asked.
+    """
+    if isinstance(model, str):
+        return _describe_server(model, name, tokenizer, window)
+    if isinstance(model, tuple) and len(model) == 2:
+        model, tokenizer = model
+    elif all(hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")):  # a pipeline
+        if model.task != "text-generation":
+            raise InputError(
+                f"evaluate: model= is a pipeline for {model.task!r}; give one for text-generation, or a function that"
+                " calls it"
+            )
+        model, tokenizer = model.model, model.tokenizer
+    if hasattr(model, "generate") and hasattr(model, "config"):
+        given = _describe_transformers(model, name, tokenizer)
+    elif any(base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__):
+        engine = Engine.find(model)
+        given = _describe_function(engine.answer, name or Path(engine.path).name, tokenizer or engine.tokenizer, _BATCH)
+        given = replace(given, identity=_identify(model, {"path": engine.path}), window=engine.window)
+    elif callable(model):
+        given = _describe_function(model, name, tokenizer, batch_size)
+    else:
+        allowed = (
+            "the name of a deployment, an address, a function, a transformers model with its tokenizer, a pipeline, an"
+            " engine, or a list of these"
+        )
+        raise bad_argument("evaluate", "model", model, allowed)
+    return given if window is None else replace(given, window=window)
+
+
+def _describe_server(model: str, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
+    if not model.startswith(("http://", "https://")):
+        if name is not None:
+            raise bad_argument("evaluate", "name", name, f"no name for the deployment {model!r}, which has its own")
+        return GivenModel(model, model)
+    name = name if name and "/" in name else f"endpoint/{name or 'model'}"
+    entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
+    return GivenModel(name, {key: value for key, value in entry.items() if value is not None})
+
+
+def _describe_transformers(model: Any, name: str | None, tokenizer: Any) -> GivenModel:
+    from helm_longctx.models.local.objects import TransformersModel  # this imports torch
+
+    if tokenizer is None:
+        raise InputError("evaluate: tokenizer is missing; give the model's, e.g. model=(model, tokenizer)")
+    if isinstance(tokenizer, str | PathLike):
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+    if cache := getattr(model.generation_config, "cache_implementation", None):
+        allowed = (
+            "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
+        )
+        raise bad_argument("evaluate", "cache_implementation", cache, allowed)
+    loaded = TransformersModel(model, tokenizer, model.training)
+    facts = {key: getattr(loaded, key) for key in ("path", "commit", "dtype", "attn_implementation")}
+    facts["adapters"] = {each: str(config) for each, config in getattr(model, "peft_config", {}).items()}
+    name = _object_name(name or Path(loaded.path).name)
+    return GivenModel(name, name, 1, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window)
+
+
+def _describe_function(function: Any, name: str | None, tokenizer: Any, batch_size: int | None) -> GivenModel:
+    own = getattr(function, "__name__", None) or type(function).__name__
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    parallelism = batch_size or (_CONCURRENT if is_async else 1)
+    identity = _identify(function, {"qualname": getattr(function, "__qualname__", None)})
+    name = _object_name(name or own)
+    return GivenModel(name, name, parallelism, Function(function, batch_size), _FUNCTION, identity, tokenizer)
+
+
+def _object_name(name: str) -> str:
+    """Return a name that run entries and folders can have."""
+    return name if "/" in name else f"{ORGANIZATION}/{_NOT_IN_NAMES.sub('-', name).strip('-') or 'model'}"
+
+
+def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies an object: its class, facts about it, and the versions of packages."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {"class": f"{type(model).__module__}.{type(model).__qualname__}", **facts, "packages": versions}
+
+
+@contextmanager
+def register(given: GivenModel, folder: Path) -> Iterator[None]:
+    """Register an object with HELM as a deployment of this process. Its client can be made while the block runs.
+
+    Args:
+        folder: a folder for the files of its tokenizer, which is needed as long.
+
+    Raises:
+        InputError: HELM has a deployment of this name, or the tokenizer cannot be loaded.
+    """
+    other = REGISTERED.get(given.name)
+    if other.client_spec.class_name not in (_FUNCTION, _TRANSFORMERS) if other else given.name in get_all_models():
+        raise bad_argument("evaluate", "name", given.name, "a name that no model of HELM has")
+    source, can_chat = given.tokenizer, getattr(given.tokenizer, "chat_template", True) is not None
+    if source is not None and not isinstance(source, str | PathLike):
+        source = folder / _NOT_IN_NAMES.sub("_", given.name)
+        given.tokenizer.save_pretrained(source)
+    found = load_tokenizer(str(source)) if source is not None else None
+    deployment = {
+        "name": given.name,
+        "model_name": given.name,
+        "client_spec": {"class_name": given.client, "args": {"deployment": given.name}},
+        **({"tokenizer_name": found.name if found.registered else given.name} if found else {}),
+        **({"max_sequence_length": given.window} if given.window and found else {}),
+    }
+    files = {
+        "model_deployments.yaml": deployment,
+        "model_metadata.yaml": describe_model(given.name, "A Python object", can_chat),
+        **({"tokenizer_configs.yaml": config} if found and (config := found.config(given.name)) else {}),
+    }
+    configs = folder / "configs" / _NOT_IN_NAMES.sub("_", given.name)
+    configs.mkdir(parents=True)
+    add_entries(configs, files)
+    register_configs_from_directory(str(configs))
+    OBJECTS[given.name] = given.answer
+    try:
+        yield
+    finally:
+        # The process need not keep the weights of a model that the user drops.
+        OBJECTS.pop(given.name).close()

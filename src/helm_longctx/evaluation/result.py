@@ -1,0 +1,130 @@
+"""What `evaluate` returns: the scores and answers of its runs, as tables."""
+
+from __future__ import annotations
+
+import html
+import io
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.errors import InputError
+from helm_longctx.redaction.abbreviation import escape_invisible
+from helm_longctx.results.boards import Board, make_boards
+from helm_longctx.results.comparability import describe
+from helm_longctx.results.comparison import Table
+from helm_longctx.results.printing import notes, score_tables
+from helm_longctx.results.reading import Result
+from helm_longctx.tasks.metric_names import headline_text
+from helm_longctx.tasks.registry import BENCHMARKS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """The results of a call of `evaluate`. Shown in a notebook or a terminal, it is the table of `helm-longctx run`.
+
+    Args:
+        suite: the suite's folder.
+        results: the results of each task.
+    """
+
+    suite: Path
+    results: tuple[Result, ...]
+
+    @cached_property
+    def _boards(self) -> list[Board]:
+        return make_boards(self.results, BENCHMARKS)
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The scores, a row for each model, task or mean, and length.
+
+        `score`, `low` and `high` (95 % interval) are in 0 to 1, and NaN if unknown; `n` counts questions. `mark` is `†`
+        if a score is not comparable with published ones, and `reason` says why.
+        """
+        import pandas as pd
+
+        from helm_longctx.documents.numbers import MARK
+
+        rows = []
+        for board in self._boards:
+            tasks = {task.name: task for task in board.benchmark.tasks}
+            for place, result in board.results.items():
+                interval = result.interval
+                rows.append(
+                    {
+                        **{"model": place.model, "benchmark": board.benchmark.name, "task": place.part},
+                        "length": place.length,
+                        "metric": headline_text(tasks[place.part]) if place.part in tasks else "mean",
+                        **{"score": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n},
+                        "mark": MARK if result.caveats else "",
+                        "reason": "; ".join(describe(result.caveats)),
+                    }
+                )
+        columns = ("model", "benchmark", "task", "length", "metric", "score", "low", "high", "n", "mark", "reason")
+        return pd.DataFrame(rows, columns=list(columns))
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The answers, a row for each question, with depth, prompt tokens, seconds and finish reason."""
+        import pandas as pd
+
+        from helm_longctx.apps.exchange.answer_rows import answers
+
+        return pd.DataFrame([each._asdict() for each in answers(self.results, BENCHMARKS)])
+
+    def compare(self, other: EvaluationResult | None = None) -> pd.DataFrame:
+        """Compare the models with each other and with those of another result, on the questions that both answered.
+
+        Returns:
+            A row for each pair of models and each part: the paired difference with its 95 % interval, in 0 to 1, the
+            p-value, and the p-value adjusted by Holm's method.
+
+        Raises:
+            InputError: both have a model of the same name, or they have no question in common.
+        """
+        import pandas as pd
+
+        results = [self.results, other.results if other else ()]
+        own, others = ({each.model for each in rows} for rows in results)
+        if shared := sorted(own & others):
+            raise InputError(f"compare: both results have the model {shared[0]!r}; give one of them a name=")
+        table = Table(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
+        rows: list[dict[str, Any]] = []
+        for each in table.pairings():
+            effect, found = each.comparison.effect, each.comparison
+            row = {"one": each.one, "other": each.other, "by": each.by, "part": each.part, "difference": effect.mean}
+            row |= {"low": effect.low, "high": effect.high, "n": effect.n, "wins": found.wins, "losses": found.losses}
+            rows.append({**row, "p": found.p_value, "adjusted_p": each.adjusted, "better": each.better})
+        return pd.DataFrame(rows)
+
+    def report(self) -> Path:
+        """Write the report of the suite, and return the file of its first page.
+
+        Raises:
+            InputError: the extra `report` is not installed.
+        """
+        from helm_longctx.apps.report.build import write_report
+        from helm_longctx.environment import require
+        from helm_longctx.results.suite import report_path
+
+        require("report", "report")
+        folder = report_path(self.suite.parents[1], self.suite.name)
+        return write_report(self.suite, BENCHMARKS, folder, "html", published=True, server="")
+
+    def __repr__(self) -> str:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            print_blocks(score_tables(self._boards))
+            for line in notes(self._boards):
+                print(escape_invisible(line))
+        return printed.getvalue()
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height: normal">{html.escape(repr(self))}</pre>'

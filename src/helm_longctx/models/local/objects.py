@@ -1,0 +1,83 @@
+"""Models of transformers that are loaded already, and given to `helm_longctx.evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from helm.common.cache import BlackHoleCacheConfig
+from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
+
+from helm_longctx.models.local.huggingface import CHUNK_SIZE, LongContextHuggingFaceClient
+from helm_longctx.models.local.model import LocalModel
+from helm_longctx.models.objects import find_object
+
+
+@dataclass(frozen=True, eq=False)
+class TransformersModel:
+    """A loaded model of transformers with its tokenizer, in the place of the weights of a local deployment.
+
+    Args:
+        model: a causal language model.
+        tokenizer: a fast tokenizer of transformers.
+        trains: whether the model is in its mode for training.
+    """
+
+    model: Any
+    tokenizer: Any
+    trains: bool = False
+
+    @property
+    def path(self) -> str:
+        """The name or the folder from which the model was loaded."""
+        return self.model.config.name_or_path or type(self.model).__name__
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the hub from which the model was loaded."""
+        return getattr(self.model.config, "_commit_hash", None)
+
+    @property
+    def dtype(self) -> str:
+        """The type of the weights."""
+        return str(self.model.dtype)
+
+    @property
+    def attn_implementation(self) -> str | None:
+        """The implementation of attention."""
+        return getattr(self.model.config, "_attn_implementation", None)
+
+    @property
+    def window(self) -> int | None:
+        """The number of positions for which the model was made."""
+        return getattr(self.model.config, "max_position_embeddings", None)
+
+    @cached_property
+    def _local(self) -> LocalModel:
+        # A user can have patched the attention.
+        return LocalModel(self.model.eval(), keeps_attention=True)
+
+    def load(self) -> LocalModel:
+        """Return the model as local deployments use it."""
+        return self._local
+
+    def close(self) -> None:
+        """Let the model train again if it did."""
+        self.model.train(self.trains)
+
+
+class TransformersClient(LongContextHuggingFaceClient):
+    """The client of local deployments, with a model that is loaded already, and without a cache.
+
+    Args:
+        deployment: the name of its deployment.
+    """
+
+    def __init__(self, deployment: str):
+        super(LongContextHuggingFaceClient, self).__init__(cache_config=BlackHoleCacheConfig())
+        loaded: TransformersModel = find_object(deployment)
+        # The model stands in the place of the weights that other clients load.
+        self._weights = loaded  # type: ignore[assignment]
+        self._tokenizer = WrappedPreTrainedTokenizer(loaded.tokenizer)
+        self._chunk_size, self._reuse_prefix = CHUNK_SIZE, True

@@ -1,0 +1,269 @@
+"""Models that are objects of the calling program: functions, models and pipelines of transformers, and engines.
+
+HELM makes clients by class path, so the objects stand in a table of this process, under the deployment's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from helm.clients.client import Client
+from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
+
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.failures import Failure, label_error
+from helm_longctx.redaction.abbreviation import describe_error
+
+OBJECTS: dict[str, Any] = {}
+"""The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
+
+_GATHER_SECONDS = 0.05
+"""Seconds for which a batch that is not full waits for further prompts."""
+
+
+@dataclass(frozen=True)
+class PromptFacts:
+    """What is known of a prompt besides its text.
+
+    Args:
+        id: the question's id.
+        task: the task's name.
+        length: the length's number of tokens; None for tasks without lengths.
+        depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
+        rest: number of characters after the context; None if the prompt has no context.
+    """
+
+    id: str
+    task: str
+    length: int | None = None
+    depth: float | None = None
+    rest: int | None = None
+
+
+@dataclass(frozen=True)
+class AskedRequest(Request):
+    """A request with the facts about its prompt, which go to models that are objects."""
+
+    facts: PromptFacts | None = None
+
+
+def with_facts(request: Request, facts: PromptFacts) -> Request:
+    """Add facts to a request."""
+    return AskedRequest(**{field.name: getattr(request, field.name) for field in fields(Request)}, facts=facts)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt, as functions get it.
+
+    Args:
+        text: the whole text. Of a conversation it is the last message.
+        messages: the conversation, each message with `role` and `content`.
+        max_tokens: the most tokens that the answer may have.
+        stop: texts at which the answer ends. What follows the first of them is not scored.
+        id, task, length, depth: see `PromptFacts`.
+        is_chat: whether a chat model should get the text as a turn of the user, and not as a text to complete.
+    """
+
+    text: str
+    messages: Sequence[Mapping[str, str]]
+    max_tokens: int
+    stop: Sequence[str]
+    id: str
+    task: str = ""
+    length: int | None = None
+    depth: float | None = None
+    rest: int | None = None
+    is_chat: bool = True
+
+    @cached_property
+    def context(self) -> str:
+        """The text up to the end of its long part. Questions about one context have equal ones, one after another.
+
+        Raises:
+            InputError: the prompt has no context, such as a conversation of several turns.
+        """
+        return self.text[: len(self.text) - self._rest]
+
+    @cached_property
+    def question(self) -> str:
+        """The text after the context. `context + question` equals `text`.
+
+        Raises:
+            InputError: as for `context`.
+        """
+        return self.text[len(self.text) - self._rest :]
+
+    @property
+    def _rest(self) -> int:
+        if self.rest is None:
+            raise InputError(f"{self.task}: the prompt {self.id} has no context apart from its question; use text")
+        return self.rest
+
+    def render(self, tokenizer: Any) -> str:
+        """Return the text that a model reads: in its chat template if the prompt is a chat and it has a template.
+
+        Args:
+            tokenizer: a tokenizer of transformers.
+        """
+        if not self._is_rendered(tokenizer):
+            return self.text
+        return str(tokenizer.apply_chat_template(list(self.messages), tokenize=False, add_generation_prompt=True))
+
+    def encode(self, tokenizer: Any) -> list[int]:
+        """Return the token ids of what a model reads. A chat template has the special tokens already."""
+        ids: list[int] = tokenizer(self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer))[
+            "input_ids"
+        ]
+        return ids
+
+    def _is_rendered(self, tokenizer: Any) -> bool:
+        return len(self.messages) > 1 or (self.is_chat and bool(tokenizer.chat_template))
+
+
+def _make_prompt(request: Request) -> Prompt:
+    facts = getattr(request, "facts", None) or PromptFacts("", "")
+    turns = request.messages or [{"role": "user", "content": request.prompt}]
+    stop, is_chat = tuple(request.stop_sequences), request.messages is not None
+    return Prompt(turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat)
+
+
+class Function:
+    """A function of the user. Several threads may call it if the run asks several questions at once.
+
+    Args:
+        function: takes a prompt and returns a text, or takes a list of prompts and returns a list of texts. What it
+            returns can be awaitable.
+        batch_size: the most prompts of a list; None for a function of a single prompt.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], batch_size: int | None = None):
+        self._function, self._size = function, batch_size
+        self._waiting: list[tuple[Prompt, Future[Any]]] = []
+        self._turn = threading.Lock()
+        # Clients of servers live in one event loop. It has a thread, so that it works inside of a running loop.
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run_loop, daemon=True).start()
+
+    def __call__(self, prompt: Prompt) -> Any:
+        """Return what the function returns for a prompt."""
+        if self._size is None:
+            return self._call(prompt)
+        answer: Future[Any] = Future()
+        self._waiting.append((prompt, answer))
+        # The thread whose turn it is answers the prompts of the threads that wait.
+        with self._turn:
+            while not answer.done():
+                self._answer_batch(self._size)
+        return answer.result()
+
+    def close(self) -> None:
+        """End the thread of the event loop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run_loop(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
+
+    def _call(self, argument: Any) -> Any:
+        returned = self._function(argument)
+        if not inspect.isawaitable(returned):
+            return returned
+
+        async def wait() -> Any:
+            return await returned
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
+
+    def _answer_batch(self, size: int) -> None:
+        end = time.monotonic() + _GATHER_SECONDS
+        while len(self._waiting) < size and time.monotonic() < end:
+            time.sleep(_GATHER_SECONDS / 10)
+        batch, self._waiting[:size] = self._waiting[:size], []
+        try:
+            texts = self._call([prompt for prompt, _ in batch])
+            if not isinstance(texts, list | tuple) or len(texts) != len(batch):
+                raise InputError(
+                    f"the function returned {_describe(texts)} for a list of {len(batch)} prompts; it must return a"
+                    " list with a text for each"
+                )
+        except BaseException as error:  # the thread of each prompt raises it
+            for _, answer in batch:
+                answer.set_exception(error)
+        else:
+            for (_, answer), text in zip(batch, texts, strict=True):
+                answer.set_result(text)
+
+
+def _describe(value: object) -> str:
+    size = f" of length {len(value)}" if isinstance(value, list | tuple) else ""
+    return "None" if value is None else f"a value of type {type(value).__name__}{size}"
+
+
+class FunctionClient(Client):
+    """HELM's client of a function. It has no cache, because the function's code can change.
+
+    Args:
+        deployment: the name of its deployment.
+
+    Attributes:
+        sends_messages, takes_facts: tell the adapter and the runner what requests can have.
+    """
+
+    sends_messages = takes_facts = True
+
+    def __init__(self, deployment: str):
+        self._answer: Function = find_object(deployment)
+
+    @classmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `both`: a function gets the text in the style that the official code has for the task."""
+        return "both"
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Answer a request. A function that raises an error fails this request alone.
+
+        Raises:
+            InputError: the function returned something else than a text.
+        """
+        started_at, start = time.time(), time.perf_counter()
+        try:
+            text = self._answer(_make_prompt(request))
+        except InputError:
+            raise
+        except Exception as error:  # of the user's code
+            # A failing question must not be asked again and again, as a server's temporary failure is.
+            failure = label_error(Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}")
+            flags = ErrorFlags(is_retriable=False, is_fatal=False)
+            return RequestResult(False, [], [], cached=False, error=failure, error_flags=flags)
+        if not isinstance(text, str):
+            raise InputError(f"the function returned {_describe(text)}; it must return a text")
+        for stop in request.stop_sequences:
+            text = text.split(stop, 1)[0]
+        return RequestResult(
+            success=True,
+            embedding=[],
+            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])],
+            cached=False,
+            request_time=time.perf_counter() - start,
+            request_datetime=int(started_at),
+        )
+
+
+def find_object(deployment: str) -> Any:
+    """Return the object of a deployment.
+
+    Raises:
+        InputError: no call of `evaluate` has given it.
+    """
+    if deployment not in OBJECTS:
+        raise InputError(f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate")
+    return OBJECTS[deployment]
