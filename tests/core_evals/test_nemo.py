@@ -18,7 +18,10 @@ pytest.importorskip("nemo_evaluator")
 def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
     """The results have the scores that HELM's pages show, with standard errors, and the key is in no file."""
     extra = {"length": "8k", "arguments": {"num_samples": 3}}
-    with serve(lambda prompt: lexical.answer(prompt)[: len(prompt) % 9]) as server, serve_function(server) as cloud:
+    with (
+        serve(lambda prompt: lexical.answer(prompt)[: len(prompt) % 9] or "none") as server,
+        serve_function(server) as cloud,
+    ):
         target = {"url": cloud.function, "type": "chat", "adapter_config": {"use_nvcf": True}}
         results = evaluate(tmp_path, "helmet_recall", target, extra)
     assert cloud.keys == {f"Bearer {KEY}"}

@@ -10,7 +10,7 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "helm_longctx"
 
 STATISTICS = {
-    "deadline": ("results/statistics/test_deadline.py", "apps/certify/test_search.py"),
+    "deadline": ("results/statistics/test_deadline.py", "results/certificates/test_search.py"),
     "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
     "margins": ("results/gates", "results/test_stopping.py", "results/statistics/test_looks.py"),
     "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
@@ -28,7 +28,7 @@ DECISIONS = {
         "results/test_other_conditions.py",
     ),
     "apps/gate/*.py": ("results/gates",),
-    "apps/certify/*.py": ("apps/certify/test_search.py",),
+    "apps/certify/*.py": ("results/certificates/test_search.py",),
 }
 """Patterns of modules, and their tests."""
 

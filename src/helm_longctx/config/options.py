@@ -56,7 +56,7 @@ class Setting:
         Args:
             about: the help, if it is not the field's description.
         """
-        text, default = self.field.description or "", self.field.default
+        text, default = (self.field.description or "").removeprefix("the "), self.field.default
         shown = isinstance(default, str | Path | int) and default not in (True, False, MOST_INSTANCES)
         about = about or f"{text[0].upper()}{text[1:]}." + (f" [default: {default}]" if shown else "")
         kind = list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)

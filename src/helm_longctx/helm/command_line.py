@@ -165,9 +165,10 @@ def _our_entries(args: Namespace) -> list[str]:
     found = []
     for text in (*args.run_entries, *args.run_specs, *of_confs):
         name = text.partition(":")[0].strip()
-        # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
-        is_unknown = get_run_spec_function(name) is None
-        if expand_entry(name)[0] in OURS or (is_unknown and find_similar(name, OURS, likeness=_MISSPELLED)):
+        # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count. HELM is
+        # asked last, because it imports all its scenarios to answer.
+        is_similar = bool(find_similar(name, OURS, likeness=_MISSPELLED))
+        if expand_entry(name)[0] in OURS or (is_similar and get_run_spec_function(name) is None):
             found.append(text)
     return found
 

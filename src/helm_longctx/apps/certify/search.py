@@ -287,10 +287,10 @@ class LengthTest:
     def wanted(self) -> int:
         """Number of questions to ask next; 0 if the length is decided or has its largest number."""
         if self._wanted is None:
-            self._wanted = self._count_wanted()
+            self._wanted = self._find_wanted_count()
         return self._wanted
 
-    def _count_wanted(self) -> int:
+    def _find_wanted_count(self) -> int:
         left = self.most - self.asked
         if left <= 0 or self.decision is not Decision.OPEN:
             return 0
