@@ -98,7 +98,7 @@ def test_questions_about_one_context_follow_each_other(data: Path, monkeypatch: 
 
     call(
         keep,
-        f"any_jsonl:path={write_mixed(Path('mixed.jsonl'))}",
+        f"any_jsonl:path={write_mixed(Path('questions.jsonl')).parent}",
         "4k",
         num_samples=None,
         arguments={"count_with": "longctx/words"},
