@@ -96,7 +96,13 @@ def test_questions_about_one_context_follow_each_other(data: Path, monkeypatch: 
         contexts.append(prompt.context)
         return ""
 
-    call(keep, f"any_jsonl:count_with=longctx/words,path={write_mixed(Path('mixed.jsonl'))}", "4k", num_samples=None)
+    call(
+        keep,
+        f"any_jsonl:path={write_mixed(Path('questions.jsonl')).parent}",
+        "4k",
+        num_samples=None,
+        arguments={"count_with": "longctx/words"},
+    )
     changes = sum(one != other for one, other in itertools.pairwise(contexts))
     assert len(contexts) == 9
     assert len(set(contexts)) == 3
