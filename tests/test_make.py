@@ -81,7 +81,7 @@ def test_the_linters_read_our_files(clone: Path, file: str, fault: str) -> None:
 
 def test_ci_runs_the_commands_of_the_readme() -> None:
     """CI runs the commands of the README in the same order, in one clone."""
-    block = (ROOT / "README.md").read_text(encoding="utf-8").split("## Start\n\n")[1].split("\n\n")[0]
+    block = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Start\n")[1].split("\n## ")[0]
     readme = re.findall(r"^ +(make \S+)", block, re.MULTILINE)
     ci = re.findall(r"^make \S+", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
     assert readme

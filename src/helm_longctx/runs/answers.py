@@ -65,6 +65,11 @@ class Answer(NamedTuple):
         return ((self.state.get("result") or {}).get("completions") or [{}])[0]
 
     @property
+    def is_answered(self) -> bool:
+        """Whether the request has an answer. A request that failed has an empty completion."""
+        return bool((self.state.get("result") or {}).get("success") and self.completion)
+
+    @property
     def text(self) -> str:
         """The answer; empty if there is none."""
         return str(self.completion.get("text") or "")

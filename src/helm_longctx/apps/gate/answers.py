@@ -100,7 +100,7 @@ def pair_answers(
 def _pair_runs(folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]) -> Iterator[AnswerPair]:
     paths = [folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)]
     base, candidate = ({_key(each): each for each in read_scores(path, benchmarks)} for path in paths)
-    texts = [{each.key: each.text for each in read_answers(path) if each.completion} for path in paths]
+    texts = [{each.key: each.text for each in read_answers(path) if each.is_answered} for path in paths]
     first = folder.read_first_half(names[0])
     for key, score in base.items():
         if key in candidate:
