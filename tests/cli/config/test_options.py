@@ -27,7 +27,7 @@ def test_run_has_an_option_for_each_setting() -> None:
     for name, setting in SETTINGS.items():
         spellings, about = options[name]
         assert tuple(spellings) == setting.names
-        assert about.lower().startswith(str(setting.field.description).lower())
+        assert about.lower().startswith(str(setting.field.description).removeprefix("the ").lower())
 
 
 @pytest.mark.parametrize("words", COMMANDS)
