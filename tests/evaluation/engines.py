@@ -23,7 +23,7 @@ class Engine:
         return cls(model, transformers.AutoTokenizer.from_pretrained(name))
 
     def get_tokenizer(self) -> Any:
-        """Return the tokenizer."""
+        """Return the tokenizer of transformers, as `vllm.LLM.get_tokenizer` does."""
         return self._tokenizer
 
     def generate(self, prompts: list[dict[str, list[int]]], settings: list[Any], use_tqdm: bool) -> list[Any]:

@@ -21,7 +21,7 @@ RUN = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=python_"
 
 
 def nothing(prompt: lc.Prompt) -> str:
-    """Answer nothing of use."""
+    """Return the same wrong answer to every prompt."""
     return "I do not know."
 
 

@@ -27,7 +27,7 @@ PRELOADED = (
 
 
 class _Loader(SourceFileLoader):
-    """Loads changed source."""
+    """Loads a module from the mutant's source instead of the source on disk, so that no file is changed."""
 
     def __init__(self, name: str, path: str, source: str):
         super().__init__(name, path)

@@ -102,7 +102,7 @@ class Power(NamedTuple):
     share: float
 
     def __str__(self) -> str:
-        """Both for people."""
+        """Return the difference in points and the power in percent, as tables of docs/statistics.md show them."""
         share = "not possible" if np.isnan(self.share) else f"{self.share:.0%}"
         return f"{100 * self.difference:.1f} points, {share}"
 
