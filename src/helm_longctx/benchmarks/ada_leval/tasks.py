@@ -9,14 +9,26 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice, pairwise, permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
+from helm_longctx.data.jsonl import JsonArray, Types
 from helm_longctx.tasks import Baseline, Category, DataRoot, Message, Template, WebFile, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_whole
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    are_all,
+    is_whole,
+    take_sample,
+)
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
@@ -33,10 +45,12 @@ def file_of(name: str, length: int) -> WebFile:
     return WebFile(f"{ADDRESS}/{file}", f"ada_leval/{file}")
 
 
+@take_sample
 def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load BestAnswer's first questions in file order."""
+    """Load BestAnswer's questions in file order."""
     earlier: Counter[str] = Counter()
-    for row in _rows(task, settings, root, QUESTION_COLUMNS):
+    (path,) = task.paths(settings.level)
+    for row in JsonArray(root / path, QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
@@ -50,10 +64,12 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
         )
 
 
+@take_sample
 def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load TSort's first prompts in file order."""
+    """Load TSort's prompts in file order."""
     earlier: Counter[str] = Counter()
-    for row in _rows(task, settings, root, SECTION_COLUMNS):
+    (path,) = task.paths(settings.level)
+    for row in JsonArray(root / path, SECTION_COLUMNS):
         order: Any = row["answer"]
         with suppress(ValueError, RecursionError):
             order = json.loads(order) if isinstance(order, str) else order
@@ -66,11 +82,6 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             record={"order": order},
             group=f"book {row['book_id']}",
         )
-
-
-def _rows(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[FileRow]:
-    (path,) = task.paths(settings.level)
-    return islice(JsonArray(root / path, columns), task.sample(settings))
 
 
 def _unique_name(name: str, earlier: Counter[str]) -> str:

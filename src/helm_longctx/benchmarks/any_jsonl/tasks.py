@@ -9,7 +9,7 @@ Of several references the best one counts.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,19 @@ from helm_longctx.tasks import STANDARD, Baseline, Category, DataRoot, Judgement
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.task import TEXT, TEXTS, Example, Record, Scores, Settings, Shape, Task, is_text, is_whole
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    is_text,
+    is_whole,
+    take_sample,
+)
 from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
@@ -105,6 +117,7 @@ class Padding:
         )
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions of the folder `path` in file order, padded if it has distractors."""
     if settings.path is None:
@@ -115,7 +128,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     if distractors.is_file():
         room = settings.level - task.output_tokens(settings) - MARGIN
         padding = Padding(distractors, settings.count_tokens("any_jsonl"), room)
-    for number, row in enumerate(islice(JsonLines(folder / QUESTIONS, {"answers": list}), task.sample(settings))):
+    for number, row in enumerate(JsonLines(folder / QUESTIONS, {"answers": list})):
         # The questions take turns at the depths, from the first to the last.
         wanted_depth = DEPTHS[number % len(DEPTHS)] / 100
         try:
@@ -124,16 +137,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             name, group = _name(row, "id", str(row.number)), _name(row, "group", "")
         except InputError as error:
             raise InputError(f"{folder / QUESTIONS}:{row.number}: {error}") from error
-        yield Example(
-            id=name,
-            fields=fields,
-            references=row["answers"],
-            source="official",
-            depth=depth,
-            record=record,
-            messages=messages,
-            group=group,
-        )
+        yield Example(name, fields, row["answers"], "official", depth, record=record, messages=messages, group=group)
 
 
 def _check(row: Row, task: Task) -> None:

@@ -17,7 +17,7 @@ _FILE = re.compile(
     r"_post_prompt_(?P<post_prompt>yes|no)(?:_chat_template_(?:yes|no))?(?:_system_prompt_(?:yes|no))?\.csv"
 )
 
-_ENTRIES = {
+_ENTRIES: dict[tuple[str, ...], tuple[str, str]] = {
     ("yes", "yes", "yes"): ("babilong", ""),
     ("yes", "no", "yes"): ("babilong", ",shots=0"),
     ("yes", "no", "no"): ("babilong_instruction", ""),
@@ -53,17 +53,14 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
     folder = path.resolve().parent
     model = folder.name if folder.parent.name == "babilong_evals" else f"{folder.parent.name}/{folder.name}"
-    yield OutputRun(entry or _entry(path, match), model, outputs, places)
-
-
-def _entry(path: Path, match: re.Match[str]) -> str:
     parts = match.group("instruction", "examples", "post_prompt")
-    if parts not in _ENTRIES:
+    if not entry and parts not in _ENTRIES:
         raise InputError(f"{path}: no run entry has these parts of the prompt")
-    name, arguments = _ENTRIES[parts]
-    if name == "babilong" and not re.compile("qa[1-5]").fullmatch(match["task"]):
+    name, arguments = _ENTRIES.get(parts, ("", ""))
+    if name == "babilong" and not re.fullmatch("qa[1-5]", match["task"]):
         name = "babilong_more"
-    return f"{name}:task={match['task']},length={match['length']}{arguments}"
+    own = f"{name}:task={match['task']},length={match['length']}{arguments}"
+    yield OutputRun(entry or own, model, outputs, places)
 
 
 READER = OutputReader("BABILong's tables of outputs (qa1_4k_instruction_yes_….csv)", _FILE, _read)

@@ -11,7 +11,6 @@ babilong/metrics.py (`TASK_LABELS`, `preprocess_output`, `compare_answers`).
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
@@ -19,7 +18,7 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks import Category, DataRoot, HubDataset, HubFile, Message, Template, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task, take_sample
 
 LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
 
@@ -53,6 +52,7 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
     return (HubFile(SMALL_SET, f"data/{task}/{label.replace('m', 'M')}.json", f"babilong/{task}/{label}.json"),)
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[Example]:
     """Yield a task's samples in file order."""
     (path,) = task.paths(settings.length)
@@ -61,16 +61,11 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[
     if shots not in (0, task.shots):
         raise bad_argument(task.name, "shots", shots, ["0", str(task.shots)] if task.shots else ["0"])
     examples = prompts.EXAMPLES[name] if shots else ""
-    for number, row in enumerate(islice(read(root / path, COLUMNS), task.sample(settings))):
+    for number, row in enumerate(read(root / path, COLUMNS)):
         # get_formatted_input strips the context and the whole prompt, whose last part is the question.
         fields = {"context": row["input"].strip(), "question": row["question"].rstrip(), "examples": examples}
-        yield Example(
-            id=f"{task.name}-{number}",
-            fields=fields,
-            references=[row["target"]],
-            source="official",
-            record={"question": row["question"]},
-        )
+        record = {"question": row["question"]}
+        yield Example(f"{task.name}-{number}", fields, [row["target"]], "official", record=record)
 
 
 _ROWS_BY_NAME = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
@@ -130,8 +125,17 @@ _TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _PARTS = {"instruction": "Instruction Alone", "bare": "Bare Question"}
 
 
-def _task(name: str, part: str, user: str, shots: int) -> Task:
-    template, number = Template(user, "", separator=""), int(name.removeprefix("qa"))
+_USERS = {
+    "": "{instruction}\n\n{{examples}}\n\n{post_prompt}\n\n",
+    # The parts that are left out are empty, but the official template keeps the line breaks around them.
+    "instruction": "{instruction}\n\n\n\n\n\n",
+    "bare": "",
+}
+
+
+def _task(name: str, part: str = "") -> Task:
+    before = _USERS[part].format(instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name])
+    template, number = Template(before + prompts.USER, "", separator=""), int(name.removeprefix("qa"))
     longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
     sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
     title = ", ".join(filter(None, (f"{name.upper()} {_ROWS_BY_NAME[name]['title']}", _PARTS.get(part))))
@@ -144,7 +148,7 @@ def _task(name: str, part: str, user: str, shots: int) -> Task:
         score=partial(score_label, labels=LABELS[name]),
         sizes=sizes,
         num_samples={length: count_samples(name, length_label(length)) for length in sizes},
-        shots=shots,
+        shots=0 if part else prompts.EXAMPLES[name].count("<example>"),
         sources=partial(find_source, name),
         record_shapes={"question": TEXT},
         baseline=Baseline(partial(find_label, template, sorted(LABELS[name])), min(LABELS[name])),
@@ -152,33 +156,14 @@ def _task(name: str, part: str, user: str, shots: int) -> Task:
     )
 
 
-def _tasks(names: Sequence[str], part: str = "") -> tuple[Task, ...]:
-    users = {
-        "": "{instruction}\n\n{{examples}}\n\n{post_prompt}\n\n",
-        # The parts that are left out are empty, but the official template keeps the line breaks around them.
-        "instruction": "{instruction}\n\n\n\n\n\n",
-        "bare": "",
-    }
-    return tuple(
-        _task(
-            name,
-            part,
-            users[part].format(instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name])
-            + prompts.USER,
-            0 if part else prompts.EXAMPLES[name].count("<example>"),
-        )
-        for name in names
-    )
-
-
 _FURTHER = tuple(name for name in LABELS if name not in MAIN)
-
 _CATEGORIES = (
-    Category("", "", _tasks(MAIN)),
-    Category("more", "Further Tasks", _tasks(_FURTHER), averaged=False),
+    Category("", "", tuple(map(_task, MAIN))),
+    Category("more", "Further Tasks", tuple(map(_task, _FURTHER)), averaged=False),
     *(
-        Category(part, title, _tasks(MAIN, part), variants=_tasks(_FURTHER, part), averaged=False)
+        Category(part, title, main, further, averaged=False)
         for part, title in _PARTS.items()
+        for main, further in [[tuple(_task(name, part) for name in names) for names in (MAIN, _FURTHER)]]
     ),
 )
 

@@ -17,8 +17,6 @@ from helm_longctx.tasks.judge_scores import JUDGED, judge_scores
 
 JUDGE = "openai/gpt-4.1-mini-2025-04-14"
 """The official judge: `gpt-4.1-mini`."""
-JUDGE_BUDGET = 4096
-"""The judge's output budget in tokens. The official code sets none."""
 
 ORDERING = "event_ordering"
 ABILITIES = (
@@ -167,5 +165,5 @@ JUDGEMENT = Judgement(
     judge_prompts,
     read_reply,
     lambda record: json.dumps([record.get("texts"), record["rubric"], record["ability"]]),
-    max_tokens=JUDGE_BUDGET,
+    max_tokens=4096,  # The official code sets no budget.
 )

@@ -7,38 +7,23 @@ Source: mohammadtavakoli78/BEAM at 2e44c8d, answer_generation.py and long_term_m
 import ast
 from collections.abc import Iterator
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 
 from helm_longctx.benchmarks.beam import scoring
 from helm_longctx.benchmarks.beam.official import EVALUATION, METHODS, PROMPTS, read_texts
 from helm_longctx.errors import InputError, ShapeError
-from helm_longctx.tasks import (
-    NO_TEMPLATE,
-    TEXTS,
-    Baseline,
-    Category,
-    DataRoot,
-    Example,
-    FileRow,
-    HubDataset,
-    JsonLines,
-    Settings,
-    Shape,
-    Task,
-    Template,
-    read_benchmark,
-)
+from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, FileRow, HubDataset, JsonLines, Template
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.prompt import Message, read_messages
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Settings, Shape, Task, take_sample
 
 CHATS = {128 * 1024: ("100K", 20), 500 * 1024: ("500K", 35), 1024**2: ("1M", 35), 10 * 1024**2: ("10M", 10)}
 """The split and the number of chats of each length."""
 LONGEST = 10 * 1024**2
 QUESTIONS = 20
 """The number of questions about each chat."""
-BUDGET = 4096
-"""The output budget in tokens; the official code sets none."""
 ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
 """The names that the abilities give the reference."""
 TEXT = Template(
@@ -60,19 +45,16 @@ def find_source(length: int) -> HubDataset:
     return HubDataset(name, {split: chats}, columns={split: columns}, labelled=False)
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
-    return islice(_read_examples(task, settings, root, is_text), task.sample(settings))
-
-
-def _read_examples(task: Task, settings: Settings, root: DataRoot, is_text: bool) -> Iterator[Example]:
-    assert settings.length
-    path, texts = find_source(settings.length).paths[0], read_texts(root)
+    path, texts = find_source(settings.level).paths[0], read_texts(root)
     for row in JsonLines(root / path, {"conversation_id": str, "probing_questions": str}):
-        batches = _read_batches(row, is_long=settings.length == LONGEST)
+        batches = _read_batches(row, is_long=settings.level == LONGEST)
         messages = [message for _, batch in batches for message in batch]
         # Each text is made once for all questions about a chat.
-        written = [_write(batch) for _, batch in batches] if is_text else []
+        lines = ([f"{each['role']}: {each['content']}\n\n" for each in batch] for _, batch in batches if is_text)
+        written = ["".join(each) for each in lines]
         context, starts = "".join(written), accumulate(map(len, written), initial=0)
         marks = [(start, known) for start, (known, _) in zip(starts, batches, strict=False)] if is_text else []
         earlier: list[Message] = []
@@ -86,7 +68,7 @@ def _read_examples(task: Task, settings: Settings, root: DataRoot, is_text: bool
                 source="hub",
                 messages=[] if is_text else [*messages, *earlier, turn],
                 record={"rubric": asked["rubric"], "ability": ability, "texts": list(texts)},
-                group=f"{CHATS[settings.length][0]} {row['conversation_id']}",
+                group=f"{CHATS[settings.level][0]} {row['conversation_id']}",
                 marks=marks,
             )
             # The official code adds each question but the first to the chat that it keeps for the next one.
@@ -110,10 +92,6 @@ def _read_batches(row: FileRow, is_long: bool) -> Batches:
         raise ShapeError(f"{row}: the chat must be a list of lists of messages") from error
 
 
-def _write(batch: tuple[Message, ...]) -> str:
-    return "".join(f"{message['role']}: {message['content']}\n\n" for message in batch)
-
-
 def _read_questions(row: FileRow) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield the questions about a chat with their abilities and numbers. The column is a Python literal."""
     try:
@@ -130,19 +108,14 @@ def _read_questions(row: FileRow) -> Iterator[tuple[str, int, dict[str, Any]]]:
 def _task(name: str, title: str, is_text: bool) -> Task:
     return Task(
         name=name,
-        alias="questions",
         title=title,
         template=TEXT if is_text else NO_TEMPLATE,
         load=partial(load, is_text=is_text),
         score=scoring.score,
-        headline=("judge_score",),
         metrics=scoring.METRICS,
-        max_tokens=BUDGET,
         sizes={length: length for length in CHATS},
-        unit="tokens",
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
         sources=lambda length: (find_source(length), PROMPTS, EVALUATION, METHODS),
-        chat=True,
         official_judge=scoring.JUDGE,
         judgement=scoring.JUDGEMENT,
         cut="context" if is_text else "nothing",
@@ -152,6 +125,7 @@ def _task(name: str, title: str, is_text: bool) -> Task:
             **REPLIES,
         },
         baseline=Baseline("span", "There is no information about this.") if is_text else None,
+        **task_fields(__package__),
     )
 
 

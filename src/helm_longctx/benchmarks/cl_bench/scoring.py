@@ -14,8 +14,6 @@ from helm_longctx.tasks.judge_scores import judge_scores
 
 JUDGE = "openai/gpt-5.1-2025-11-13"
 """The official judge: `gpt-5.1`."""
-JUDGE_BUDGET = 16384
-"""The judge's output budget in tokens, its reasoning included. The official code sets none."""
 
 CATEGORIES = {
     "Domain Knowledge Reasoning": "domain",
@@ -59,13 +57,14 @@ def read_grade(reply: Any) -> Scores:
 
 def score(record: Record) -> Scores:
     """Return the grade, also under the name of the question's category. A judged answer without text has grade 0."""
-    scores = judge_scores(record, "judge_score", read_grade if record["prediction"].strip() else _fail)
+    has_text = bool(record["prediction"].strip())
+
+    def read(reply: Any) -> Scores:
+        return read_grade(reply) if has_text else {} if reply is None else {"judge_score": 0.0}
+
+    scores = judge_scores(record, "judge_score", read)
     name = CATEGORIES.get(record.get("category", ""))
     return {**scores, f"judge_score_{name}": scores["judge_score"]} if name and "judge_score" in scores else scores
-
-
-def _fail(replies: Any) -> Scores:
-    return {} if replies is None else {"judge_score": 0.0}
 
 
 # The official code asks three times until a reply has a score.
@@ -73,7 +72,8 @@ JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: read_grade(reply),
     lambda record: prompts.JUDGE + list_rubrics(record["rubrics"]),
-    max_tokens=JUDGE_BUDGET,
+    # The budget has room for reasoning. The official code sets none.
+    max_tokens=16384,
     temperature=1.0,
     readings=3,
     counts_silence=True,

@@ -6,29 +6,15 @@ tencent/CL-bench-Life.
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.cl_bench import scoring
 from helm_longctx.data.download import Source
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks import (
-    NO_TEMPLATE,
-    TEXT,
-    Category,
-    DataRoot,
-    Example,
-    HubDataset,
-    HubFile,
-    JsonLines,
-    Settings,
-    Shape,
-    Task,
-    Types,
-    Variant,
-    read_benchmark,
-)
+from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, HubFile, JsonLines, Types
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
 from helm_longctx.tasks.prompt import read_messages
+from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, Variant, take_sample
 
 TASKS = HubFile(
     "tencent/CL-bench",
@@ -40,15 +26,14 @@ TASKS = HubFile(
 LIFE = HubDataset("tencent/CL-bench-Life", {"train": 405}, labelled=False)
 COLUMNS: Types = {"messages": list, "rubrics": list, "metadata": dict}
 RUBRICS = Shape("a list", lambda value: isinstance(value, list))
-BUDGET = 8192
-"""The output budget in tokens; the official code sets none."""
 DELIMITER = "<|TASK|>"
 """Stands between the context and the task in single turns of CL-bench Life; CL-bench has nothing between them."""
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[Example]:
     """Yield the tasks in file order, with their own messages."""
-    for row in islice(JsonLines(root / path, COLUMNS), task.sample(settings)):
+    for row in JsonLines(root / path, COLUMNS):
         about, messages = row["metadata"], [*read_messages(f"{row}: column 'messages'", row["messages"])]
         if not isinstance(about.get("task_id"), str):
             raise ShapeError(f"{row}: column 'metadata' must have a task_id, found {', '.join(about)}")
@@ -68,22 +53,18 @@ def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[
 def _task(name: str, title: str, source: Source, questions: int, categories: list[str]) -> Task:
     return Task(
         name=name,
-        alias="tasks",
         title=title,
         template=NO_TEMPLATE,
         load=partial(load, path=source.paths[0]),
         score=scoring.score,
-        headline=("judge_score",),
         metrics=(*JUDGED, *(f"judge_score_{each}" for each in categories)),
-        max_tokens=BUDGET,
         num_samples=questions,
         sources=lambda length: (source,),
-        chat=True,
         variants={"paper": Variant(temperature=1.0)},
         official_judge=scoring.JUDGE,
         judgement=scoring.JUDGEMENT,
-        cut="nothing",
         record_shapes={"rubrics": RUBRICS, "category": TEXT, **REPLIES},
+        **task_fields(__package__),
     )
 
 

@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubFile, Judgeme
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.task import TEXT_GROUP, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, Baseline, Example, Record, Scores, Settings, Task, take_sample
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"
 COLUMNS: Types = {"id": str, "prompt": list, "question": str, "answer": (str, int, float, list)}
@@ -61,14 +60,15 @@ class Questions:
 _read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, domains))
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]) -> Iterator[Example]:
-    """Load the questions of a task's domain in file order, or the first `num_samples`."""
+    """Load the questions of a task's domain in file order."""
     path = root / source_of(settings.level).path
     # All domains are in one file of up to gigabytes, so it is searched once for all of them.
     questions = _read(path, domains, path.stat().st_mtime_ns if path.is_file() else 0)
     # Questions about the only set of documents are a sample of the questions about it. Their scores vary independently.
     shares = len(questions.corpora[task.name]) > 1
-    for row in islice(questions.select(task.name), task.sample(settings)):
+    for row in questions.select(task.name):
         messages = _messages(row)
         yield Example(
             id=row["id"],

@@ -7,34 +7,15 @@ Source: alonj/Same-Task-More-Tokens at 5a1691c, FLenQA analysis.ipynb (`prompt_s
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.flenqa import prompts
-from helm_longctx.tasks import (
-    TEXT,
-    TEXTS,
-    Baseline,
-    Category,
-    DataRoot,
-    Example,
-    HubDataset,
-    InputError,
-    JsonLines,
-    Message,
-    Record,
-    Scores,
-    Settings,
-    Task,
-    Template,
-    Types,
-    read_benchmark,
-)
+from helm_longctx.tasks import Category, DataRoot, HubDataset, InputError, JsonLines, Message, Template, Types
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.task import TEXT, TEXTS, Baseline, Example, Record, Scores, Settings, Task, take_sample
 
 LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
 """Prompts of a task at a length: 100 questions with two kinds of padding and four places of the facts."""
-BUDGET = 400
-"""The output budget in tokens, also for answers with reasoning."""
 SOURCE = HubDataset("alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False)
 COLUMNS: Types = {"dataset": str, "global_sample_id": int, "assertion/question": str, "mixin": str, "label": str}
 COLUMNS = {**COLUMNS, "padding_type": str, "dispersion": str, "ctx_size": int}
@@ -48,15 +29,13 @@ _EARLY = 10
 """Number of characters in which an answer counts as given before the reasoning."""
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, dataset: str) -> Iterator[Example]:
     """Yield the prompts of a data set at a length, in file order."""
-    rows = (
-        row
-        for row in JsonLines(root / SOURCE.paths[0], COLUMNS)
-        if row["dataset"] == dataset and row["ctx_size"] == settings.level
-    )
-    for row in islice(rows, task.sample(settings)):
-        ruled = dataset == "Simplified RuleTaker"
+    ruled = dataset == "Simplified RuleTaker"
+    for row in JsonLines(root / SOURCE.paths[0], COLUMNS):
+        if row["dataset"] != dataset or row["ctx_size"] != settings.level:
+            continue
         facts = row.get("statement" if ruled else "facts")
         if not TEXTS.fits(facts) or (ruled and row.get("rule") is None):
             raise InputError(f"{row}: a row of {dataset} needs {'statement and rule' if ruled else 'facts'}")
@@ -113,17 +92,13 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
         template=template,
         load=partial(load, dataset=dataset),
         score=partial(score, reasoned=reasoned),
-        headline=("accuracy",),
         metrics=("accuracy", "accuracy_random", *(("cot_coverage", "early_response") if reasoned else ())),
-        max_tokens=BUDGET,
         sizes={length: length for length in LENGTHS},
-        unit="tokens of GPT-4",
         num_samples=PROMPTS,
         sources=lambda length: (SOURCE,),
-        chat=True,
-        cut="nothing",
         record_shapes={"dispersion": TEXT, "facts": TEXTS},
         baseline=Baseline(partial(find_words, template), "True"),
+        **task_fields(__package__),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.tasks import key_words
 from helm_longctx.tasks.task import Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -160,9 +160,8 @@ def categories() -> list[tuple[str, list[str]]]:
 @cache
 def read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
-    file = f"{kind}list.txt"
-    text = (resources.files("wonderwords.assets") / file).read_text(encoding="utf-8")
-    return sorted({word for word in text.split() if word.isascii() and word.isalpha() and word.islower()})
+    words = " ".join(key_words.read_words(f"{kind}list.txt")).split()
+    return sorted({word for word in words if word.isascii() and word.isalpha() and word.islower()})
 
 
 _VERBS = ("faces", "follows", "touches", "resembles", "hides", "outlasts", "mirrors", "borders", "supports", "precedes")

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from helm_longctx.benchmarks.graphwalks import prompts
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputError, JsonLines, Message, Types
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.task import Baseline, Example, Loader, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import Baseline, Example, Loader, Record, Scores, Settings, Task, take_sample
 from helm_longctx.tasks.words import f1
 
 Edges = Sequence[tuple[str, str]]
@@ -132,6 +131,7 @@ _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
 _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth \2 (not nodes at intermediate depths)"
 
 
+@take_sample
 def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False) -> Iterator[Example]:
     """Load the rows of one operation and one length in file order. `depth` keeps only searches of that depth.
 
@@ -144,10 +144,10 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
         operation = read_operation(prompt) if settings.depth else None
         return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
 
-    rows = enumerate(JsonLines(root / PATH, COLUMNS))
-    asked = ((number, row) for number, row in rows if row["problem_type"] == kind and fits(row["prompt"]))
-    for number, row in islice(asked, task.sample(settings)):
+    for number, row in enumerate(JsonLines(root / PATH, COLUMNS)):
         prompt, nodes = row["prompt"], row["answer_nodes"]
+        if row["problem_type"] != kind or not fits(prompt):
+            continue
         if corrected and (operation := read_operation(prompt)):
             prompt = _AMBIGUOUS.sub(_EXACT, prompt)
             nodes = [node for node in nodes if kind == "bfs" or node != operation.node]

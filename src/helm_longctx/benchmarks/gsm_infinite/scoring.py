@@ -14,7 +14,6 @@ from helm_longctx.tasks.judge_scores import judge_scores
 
 JUDGE = "together/qwen2.5-7b-instruct-turbo"
 """The official extractor is Qwen/Qwen2.5-7B-Instruct; this is HELM's deployment of it."""
-JUDGE_BUDGET = 2048
 
 _ENDS = (
     *(("answer: ", "."), ("solution: ", "."), ("oxed{", "}"), ("**answer:** ", "."), ("**answer: ", "**")),
@@ -74,4 +73,4 @@ def judge_prompt(record: Record) -> str:
     return prompts.EXTRACTION.format(value=record["value"], answer=record["prediction"])
 
 
-JUDGEMENT = Judgement(judge_prompt, read_verdict, prompts.EXTRACTION, max_tokens=JUDGE_BUDGET, readings=1)
+JUDGEMENT = Judgement(judge_prompt, read_verdict, prompts.EXTRACTION, max_tokens=2048, readings=1)

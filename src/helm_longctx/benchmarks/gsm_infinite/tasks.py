@@ -8,22 +8,10 @@ from collections.abc import Sequence
 
 from helm_longctx.benchmarks.gsm_infinite import data, scoring
 from helm_longctx.benchmarks.gsm_infinite.prompts import SYMBOLIC
-from helm_longctx.tasks import (
-    NO_TEMPLATE,
-    STANDARD,
-    Baseline,
-    Category,
-    Message,
-    Shape,
-    Task,
-    Template,
-    Variant,
-    is_whole,
-    read_benchmark,
-)
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, Message, Template, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
+from helm_longctx.tasks.task import Baseline, Shape, Task, Variant, is_whole
 
-BUDGET = 4096
 LENGTHS = {0: 0, **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")}}
 """The lengths of the published tables."""
 SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
@@ -56,14 +44,11 @@ def _hub_task(name: str) -> Task:
         score=scoring.score_number,
         headline=("accuracy",),
         metrics=("accuracy",),
-        max_tokens=BUDGET,
         sizes=LENGTHS,
-        unit="tokens, about",
         num_samples=data.LIMIT * len(data.OPERATIONS),
         sources=lambda length: (data.find_source(name, length),),
-        chat=True,
-        cut="nothing",
         baseline=Baseline(last_number, "Answer: 2."),
+        **task_fields(__package__),
     )
 
 
@@ -75,30 +60,18 @@ _SYMBOLIC = Task(
     score=scoring.score_variables,
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
-    max_tokens=BUDGET,
     sizes=SYMBOLIC_LENGTHS,
-    unit="tokens, about",
     num_samples={length: data.count_symbolic(length) for length in SYMBOLIC_LENGTHS},
     any_length=True,
     arguments=("seed",),
     most_samples=10_000,
-    chat=True,
     variants={"paper": Variant(temperature=1.0)},
-    cut="nothing",
     official_judge=scoring.JUDGE,
     judgement=scoring.JUDGEMENT,
     record_shapes={**REPLIES, "value": Shape("a whole number", is_whole)},
     baseline=Baseline(name_variables, "V000000"),
+    **task_fields(__package__),
 )
 
-GSM_INFINITE = read_benchmark(
-    __package__,
-    [
-        Category(
-            "",
-            "",
-            (_SYMBOLIC, _hub_task("medium"), _hub_task("hard")),
-            judge=f"{__package__}.judge.ExtractionAnnotator",
-        )
-    ],
-)
+_TASKS = (_SYMBOLIC, _hub_task("medium"), _hub_task("hard"))
+GSM_INFINITE = read_benchmark(__package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.ExtractionAnnotator")])

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.hellobench import prompts
@@ -24,7 +23,19 @@ from helm_longctx.tasks.benchmark import Sweep
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
-from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_number
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    are_all,
+    is_number,
+    take_sample,
+)
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
@@ -48,9 +59,10 @@ WEIGHTS = _pinned_file("weighted_scores.txt", "51c1a338434c96253476441f39d48fe28
 WEIGHTS_SHAPE = Shape("a list of positive numbers", are_all(lambda value: is_number(value) and value > 0))
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the instructions in file order, or only the first `num_samples` if that is given."""
-    for row, record in islice(read_rows(task.name, root), task.sample(settings)):
+    """Load the instructions in file order."""
+    for row, record in read_rows(task.name, root):
         words = LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
         yield Example(
             id=row["id"],
