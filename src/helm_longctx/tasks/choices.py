@@ -7,7 +7,7 @@ scbench/compute_scores.py, repeats.
 import re
 from collections.abc import Sequence
 
-from helm_longctx.tasks.words import f1, normalize_chinese
+from helm_longctx.tasks.words import f1, make_rouge, normalize_chinese
 
 _MARKS = re.compile(r"""[\n"'.,?!{}]""")
 _LONG_WORD = re.compile(r"\w{5,}")
@@ -60,6 +60,4 @@ def best_character_f1(output: str, answers: Sequence[str]) -> float:
 
 def rouge_l_sum(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of ROUGE-Lsum with the best answer, without stemming."""
-    from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
-
-    return float(RougeScorer(["rougeLsum"]).score_multi(answers, output)["rougeLsum"].fmeasure)
+    return float(make_rouge("rougeLsum").score_multi(answers, output)["rougeLsum"].fmeasure)

@@ -1,8 +1,37 @@
-"""Makes the same random orders as the official code."""
+"""Takes samples of examples, and makes the same random orders as the official code."""
 
 import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import wraps
+from itertools import islice
+from typing import Concatenate, ParamSpec
 
 import numpy as np
+
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.task import Example, Settings, Task
+
+Further = ParamSpec("Further")
+LoadAll = Callable[Concatenate[Task, Settings, DataRoot, Further], Iterator[Example]]
+
+
+def take_sample(load: LoadAll[Further]) -> LoadAll[Further]:
+    """Make a loader that yields only the first examples: `num_samples`, or else the official number."""
+
+    @wraps(load)
+    def load_sample(
+        task: Task, settings: Settings, root: DataRoot, /, *args: Further.args, **kwargs: Further.kwargs
+    ) -> Iterator[Example]:
+        return islice(load(task, settings, root, *args, **kwargs), task.sample(settings))
+
+    return load_sample
+
+
+def number_name(name: str, earlier: Counter[str]) -> str:
+    """Return a name, with a number added if earlier rows have the same name, and count it."""
+    earlier[name] += 1
+    return name if earlier[name] == 1 else f"{name}-{earlier[name]}"
 
 
 def shuffle_order(count: int, seed: int) -> list[int]:

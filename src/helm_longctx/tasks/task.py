@@ -15,11 +15,9 @@ No other module has facts about a task.
 have no value for this record. It reads only the record, and accepts every `prediction`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
-from itertools import islice
-from typing import Any, Concatenate, Literal, ParamSpec
+from typing import Any, Literal
 
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
@@ -487,19 +485,3 @@ class Task:
     def paths(self, length: int | None) -> list[str]:
         """Return the paths under the data root that the task reads at a length, in the order of its sources."""
         return [p for sources in (self.sources, self.optional_sources) for s in sources(length) for p in s.paths]
-
-
-Further = ParamSpec("Further")
-LoadAll = Callable[Concatenate[Task, Settings, DataRoot, Further], Iterator[Example]]
-
-
-def take_sample(load: LoadAll[Further]) -> LoadAll[Further]:
-    """Make a loader that yields only the first examples: `num_samples`, or else the official number."""
-
-    @wraps(load)
-    def load_sample(
-        task: Task, settings: Settings, root: DataRoot, /, *args: Further.args, **kwargs: Further.kwargs
-    ) -> Iterator[Example]:
-        return islice(load(task, settings, root, *args, **kwargs), task.sample(settings))
-
-    return load_sample

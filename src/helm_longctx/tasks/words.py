@@ -15,7 +15,7 @@ import string
 import warnings
 from collections import Counter
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from jieba import Tokenizer
+    from rouge_score.rouge_scorer import RougeScorer
 
 MOST_STEPS = 989
 """Most steps of the package's recursion through its table. When LV-Eval's evaluation.py calls the package, Python's
@@ -84,6 +85,26 @@ def _jieba() -> Tokenizer:
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer
+
+
+@cache
+def make_rouge(*kinds: str, stems: bool = False) -> RougeScorer:
+    """Make a scorer of the package rouge_score for kinds such as `rougeL`, of words or of their stems."""
+    # Imported late: it loads NLTK and scikit-learn, which takes a second that commands without scores need not spend.
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenize import tokenize
+    from rouge_score.tokenizers import Tokenizer
+
+    class StemmingTokenizer(Tokenizer):
+        """The scorer's tokenizer with `use_stemmer`. It keeps the stems, which take most of the time of a score."""
+
+        stem = staticmethod(lru_cache(maxsize=2**16)(PorterStemmer().stem))
+
+        def tokenize(self, text: str) -> list[str]:
+            return list(tokenize(text, self))
+
+    return RougeScorer([*kinds], tokenizer=StemmingTokenizer() if stems else None)
 
 
 def rouge_l(prediction: str, reference: str, most_steps: int = MOST_STEPS) -> float:

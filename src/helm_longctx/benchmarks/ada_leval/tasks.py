@@ -16,19 +16,8 @@ from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.data.jsonl import JsonArray, Types
 from helm_longctx.tasks import Baseline, Category, DataRoot, Message, Template, WebFile, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Example,
-    Record,
-    Scores,
-    Settings,
-    Shape,
-    Task,
-    Variant,
-    are_all,
-    is_whole,
-    take_sample,
-)
+from helm_longctx.tasks.sampling import number_name, take_sample
+from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_whole
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
@@ -55,7 +44,7 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
         yield Example(
-            id=_unique_name(f"{row['question_id']}_{row['answer']}", earlier),
+            id=number_name(f"{row['question_id']}_{row['answer']}", earlier),
             fields={"question": row["question"], "context": listed},
             references=[row["answer"]],
             source="official",
@@ -75,19 +64,13 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             order = json.loads(order) if isinstance(order, str) else order
         ORDER.check(f"{row}: column 'answer'", order)
         yield Example(
-            id=_unique_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
+            id=number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
             fields={"context": row["prompt"]},
             references=[json.dumps(order)],
             source="official",
             record={"order": order},
             group=f"book {row['book_id']}",
         )
-
-
-def _unique_name(name: str, earlier: Counter[str]) -> str:
-    """Return a row's official name, with a number added if earlier rows have the same name."""
-    earlier[name] += 1
-    return name if earlier[name] == 1 else f"{name}-{earlier[name]}"
 
 
 ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]

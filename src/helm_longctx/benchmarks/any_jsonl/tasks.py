@@ -21,19 +21,8 @@ from helm_longctx.tasks import STANDARD, Baseline, Category, DataRoot, Judgement
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.task import (
-    TEXT,
-    TEXTS,
-    Example,
-    Record,
-    Scores,
-    Settings,
-    Shape,
-    Task,
-    is_text,
-    is_whole,
-    take_sample,
-)
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXT, TEXTS, Example, Record, Scores, Settings, Shape, Task, is_text, is_whole
 from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"

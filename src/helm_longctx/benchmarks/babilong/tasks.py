@@ -18,7 +18,8 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks import Category, DataRoot, HubDataset, HubFile, Message, Template, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task, take_sample
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
 
 LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
 

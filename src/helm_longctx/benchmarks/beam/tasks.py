@@ -17,7 +17,8 @@ from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, FileRow, HubData
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES
 from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Settings, Shape, Task, take_sample
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Settings, Shape, Task
 
 CHATS = {128 * 1024: ("100K", 20), 500 * 1024: ("500K", 35), 1024**2: ("1M", 35), 10 * 1024**2: ("10M", 10)}
 """The split and the number of chats of each length."""

@@ -14,7 +14,8 @@ from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, HubF
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
 from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, Variant, take_sample
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXT, Example, Settings, Shape, Task, Variant
 
 TASKS = HubFile(
     "tencent/CL-bench",

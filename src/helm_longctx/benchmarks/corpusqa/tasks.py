@@ -19,7 +19,8 @@ from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubFile, Judgeme
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.task import TEXT_GROUP, Baseline, Example, Record, Scores, Settings, Task, take_sample
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXT_GROUP, Baseline, Example, Record, Scores, Settings, Task
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"
 COLUMNS: Types = {"id": str, "prompt": list, "question": str, "answer": (str, int, float, list)}

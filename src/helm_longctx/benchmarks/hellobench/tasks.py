@@ -22,20 +22,9 @@ from helm_longctx.tasks import Baseline, Category, DataRoot, InputError, Judgeme
 from helm_longctx.tasks.benchmark import Sweep
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Example,
-    Record,
-    Scores,
-    Settings,
-    Shape,
-    Task,
-    Variant,
-    are_all,
-    is_number,
-    take_sample,
-)
+from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_number
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"

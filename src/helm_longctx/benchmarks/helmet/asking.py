@@ -5,7 +5,6 @@ ours, and so is the reasoning of demonstrations: it quotes the sentence with the
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from helm_longctx.data.jsonl import Row
@@ -21,6 +20,7 @@ _REASONING = Template(
     "",
 )
 _DEMO = "{documents}\n\nQuestion: {question}\nReasoning: {reasoning}\nAnswer: {answer}"
+_NO_QUOTE = "No document states the answer in these words, but they are about the subject of the question."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _SHORT = "Write your answer in the following format:\nAnswer: [answer]\n\nQuestion: {question}"
@@ -37,20 +37,16 @@ BOOK_CHOICE = Template(
 
 
 def write_demonstration(demo: Row, documents: str) -> str:
-    """Return a demonstration with our reasoning."""
-    reasoning = _quote(demo["answers"], demo["ctxs"])
-    answer = demo["answers"][0]
-    return _DEMO.format(documents=documents, question=demo["question"], reasoning=reasoning, answer=answer)
-
-
-def _quote(answers: Sequence[str], passages: Sequence[Row]) -> str:
-    """Return a sentence that quotes the first sentence with an answer and names its document."""
-    wanted = [str(answer).lower() for answer in answers]
-    for passage in passages:
-        for sentence in _SENTENCE_END.split(passage["text"]):
-            if any(answer in sentence.lower() for answer in wanted):
-                return f'The document "{passage["title"]}" says: "{sentence.strip()}"'
-    return "No document states the answer in these words, but they are about the subject of the question."
+    """Return a demonstration with our reasoning, which quotes the first sentence with an answer."""
+    answers = [str(answer).lower() for answer in demo["answers"]]
+    quotes = (
+        f'The document "{passage["title"]}" says: "{sentence.strip()}"'
+        for passage in demo["ctxs"]
+        for sentence in _SENTENCE_END.split(passage["text"])
+        if any(answer in sentence.lower() for answer in answers)
+    )
+    reasoning = next(quotes, _NO_QUOTE)
+    return _DEMO.format(documents=documents, question=demo["question"], reasoning=reasoning, answer=demo["answers"][0])
 
 
 def ask_to_reason(example: Example) -> Example:

@@ -154,8 +154,9 @@ def judge_citations(
     single = [(text, (number,)) for text, cited in several for number in cited]
     alone = _ask(entailment, documents, single)
     doubtful = [(text, cited, n) for text, cited in several for n in cited]
+    # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET eval_alce.py:409.
     others = [
-        (t, _remove_citation(cited, n))
+        (t, cited[: cited.index(n)] + cited[cited.index(n) + 1 :])
         for (t, cited, n), verdict in zip(doubtful, alone, strict=True)
         if verdict is False
     ]
@@ -204,18 +205,11 @@ def _items(text: str) -> list[str]:
 def _ask(
     entailment: EntailmentJudge, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
 ) -> list[bool | None]:
-    pairs = [("\n".join(_passage(documents[number]) for number in cited), text) for text, cited in asked]
+    def write(document: Document) -> str:
+        return f"Title: {document['title']}\n{document['sent'] if 'sent' in document else document['text']}"
+
+    pairs = [("\n".join(write(documents[number]) for number in cited), text) for text, cited in asked]
     return entailment.entails(pairs) if pairs else []
-
-
-def _passage(document: Document) -> str:
-    return f"Title: {document['title']}\n{document['sent'] if 'sent' in document else document['text']}"
-
-
-def _remove_citation(cited: tuple[int, ...], number: int) -> tuple[int, ...]:
-    # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET eval_alce.py:409.
-    place = cited.index(number)
-    return cited[:place] + cited[place + 1 :]
 
 
 def _harmonic(one: float, other: float) -> float:

@@ -19,15 +19,9 @@ from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.judging import entailment
 from helm_longctx.judging.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.judging.availability import check_judge
-from helm_longctx.judging.entailment import (
-    TRUE_NLI_BYTES,
-    EntailmentJudge,
-    find_entailment,
-    gpu_has_room,
-    is_deployment,
-)
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks import DataRoot, InputError, Record
 from helm_longctx.tasks.sample import Sample
@@ -78,11 +72,11 @@ class CitationAnnotator(JudgeAnnotator):
     name = "citations"
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
-        self._entailment: EntailmentJudge | None = None
+        self._entailment: entailment.EntailmentJudge | None = None
         self._unavailable = False
         self._logged: set[str] = set()
         try:
-            self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
+            self._entailment = entailment.find_entailment(judge, auto_client, Path(file_storage_path))
         except Exception as error:  # the constructors of HELM's clients raise many kinds
             self._unavailable = True
             _log.error("citations are not judged: %s", explain(error))
@@ -91,10 +85,12 @@ class CitationAnnotator(JudgeAnnotator):
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
         """Check that a deployment has its key and exists, and that the packages for an NLI model are installed."""
         if judge not in ("auto", "none"):
-            require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
-        if credentials is not None and (gpu_has_room(TRUE_NLI_BYTES) if judge == "auto" else judge != "none"):
+            require("judges" if entailment.is_deployment(judge) else "citations", f"judge={judge!r}")
+        if credentials is None or judge == "none":
+            return
+        if judge != "auto" or entailment.gpu_has_room(entailment.TRUE_NLI_BYTES):
             ensure([SENTENCE_MODEL], _data_root(), "helm-longctx fetch helmet_cite:length=8k")
-        if credentials is not None and is_deployment(judge):
+        if entailment.is_deployment(judge):
             check_judge(judge, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
@@ -107,21 +103,17 @@ class CitationAnnotator(JudgeAnnotator):
             # With `auto` and without a GPU there is no judge, which is no failure.
             return {"failed": True} if self._unavailable and has_answer else {}
         try:
-            return _judge_citations(request_state, self._entailment)
+            record = scored_record(request_state, Sample.from_json(request_state.instance.extra_data))
+            where = record["documents"]
+            documents = all_documents(where["file"], where["item"], _data_root())
+
+            # Documents at the end of a cut prompt are missing or incomplete, so their texts are searched for.
+            prompt = request_state.request.prompt if request_state.prompt_truncated else None
+
+            def is_shown(number: int) -> bool:
+                return number < where["shown"] and (prompt is None or documents[number]["text"] in prompt)
+
+            return citations.judge_record({**record, "docs": documents}, self._entailment, is_shown)
         except Exception as error:  # the answers are paid for, so no error may end the run
             log_once(self._logged, request_state, error)
             return {"failed": True}
-
-
-def _judge_citations(state: RequestState, entailment: EntailmentJudge) -> dict[str, Any]:
-    record = scored_record(state, Sample.from_json(state.instance.extra_data))
-    where = record["documents"]
-    documents = all_documents(where["file"], where["item"], _data_root())
-
-    def is_shown(number: int) -> bool:
-        # If the prompt was cut, documents at its end are missing or incomplete, so their texts are searched for.
-        return number < where["shown"] and (
-            not state.prompt_truncated or documents[number]["text"] in state.request.prompt
-        )
-
-    return citations.judge_record({**record, "docs": documents}, entailment, is_shown)

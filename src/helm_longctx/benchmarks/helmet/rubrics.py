@@ -78,18 +78,17 @@ def _answer(record: Record) -> dict[str, object]:
     return {"question": record["question"], "correct_answers": record["references"], "parsed_output": output}
 
 
-def _summary(record: Record, expert: str) -> dict[str, object]:
-    summary = record["prediction"].strip()
-    keypoints = "\n".join(f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1))
-    # The templates of the three parts call the summary by different names.
-    return {"text": summary, "summary": summary, "keypoints": keypoints, "expert_summary": expert}
-
-
 def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -> Rubric:
+    def fields(record: Record) -> dict[str, object]:
+        summary = record["prediction"].strip()
+        keypoints = "\n".join(f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1))
+        # The templates of the three parts call the summary by different names.
+        return {"text": summary, "summary": summary, "keypoints": keypoints, "expert_summary": expert(record)}
+
     return Rubric(
         prompts={part: f"{part}_prompt{suffix}" for part in PARTS},
         max_tokens=4096,
-        fields=lambda record: _summary(record, expert(record)),
+        fields=fields,
         needs=("rubric", "keypoints", *needs),
         read=read_part,
     )

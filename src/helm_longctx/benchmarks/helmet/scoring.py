@@ -7,26 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.tasks.judge_scores import judge_scores
 from helm_longctx.tasks.task import Record, Scores
-from helm_longctx.tasks.words import english_words
+from helm_longctx.tasks.words import english_words, make_rouge
 from helm_longctx.tasks.words import f1 as word_f1
 
-if TYPE_CHECKING:
-    from rouge_score.rouge_scorer import RougeScorer
-
 ANSWER_METRICS = (
-    "exact_match",
-    "f1",
-    "substring_exact_match",
-    "rougeL_f1",
-    "rougeL_recall",
-    "rougeLsum_f1",
-    "rougeLsum_recall",
+    *("exact_match", "f1", "substring_exact_match"),
+    *("rougeL_f1", "rougeL_recall", "rougeLsum_f1", "rougeLsum_recall"),
 )
 
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
@@ -87,6 +78,8 @@ def score_rerank(record: Record) -> Scores:
     Cuts go up to `passages`, which is the number of passages of the task's first query in the official code. Without
     this field, they go up to this query's number of passages, but at least to ten.
     """
+    from pytrec_eval import RelevanceEvaluator
+
     ranking, qrels = parse_ranking(record["prediction"]), record.get("qrels")
     if not qrels:
         return {}
@@ -96,7 +89,7 @@ def score_rerank(record: Record) -> Scores:
     lists = ",".join(map(str, cuts))
     measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {"recip_rank"}
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
-    evaluator = _trec_eval()({"q": _escape_names(qrels)}, measures)
+    evaluator = RelevanceEvaluator({"q": _escape_names(qrels)}, measures)
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
     names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
     at = {f"{name}@{k}": round(values[f"{measure}_{k}"], 5) for name, measure in names.items() for k in cuts}
@@ -149,7 +142,8 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     """
     if not references:
         return {}
-    rouge = [_rouge().score(target=reference, prediction=prediction) for reference in references]
+    scorer = make_rouge("rougeL", "rougeLsum", stems=True)
+    rouge = [scorer.score(target=reference, prediction=prediction) for reference in references]
     return {
         "exact_match": float(any(normalize_answer(prediction) == normalize_answer(r) for r in references)),
         "f1": max(f1(prediction, reference) for reference in references),
@@ -197,30 +191,3 @@ def _best_of_both(record: Record, prefix: str) -> Scores:
     # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
     # (HELMET data.py:660).
     return {name: max(value, parsed[name]) for name, value in raw.items()}
-
-
-@cache
-def _trec_eval() -> Any:
-    from pytrec_eval import RelevanceEvaluator
-
-    return RelevanceEvaluator
-
-
-@cache
-def _rouge() -> RougeScorer:
-    # Imported late: it loads NLTK and scikit-learn, which takes a second that commands without scores need not spend.
-    from nltk.stem.porter import PorterStemmer
-    from rouge_score.rouge_scorer import RougeScorer
-    from rouge_score.tokenize import tokenize
-    from rouge_score.tokenizers import Tokenizer
-
-    class StemmingTokenizer(Tokenizer):
-        """The scorer's tokenizer with `use_stemmer`. It keeps the stems, which take most of the time of a score."""
-
-        stem = staticmethod(lru_cache(maxsize=2**16)(PorterStemmer().stem))
-
-        def tokenize(self, text: str) -> list[str]:
-            tokens: list[str] = tokenize(text, self)
-            return tokens
-
-    return RougeScorer(["rougeL", "rougeLsum"], tokenizer=StemmingTokenizer())

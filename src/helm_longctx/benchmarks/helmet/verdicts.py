@@ -18,9 +18,8 @@ LARGEST = 2**53
 """The largest integer that every JSON parser reads exactly."""
 
 _ANSWER = ("fluency", "correctness")
-_OF_JURIES = ("judge_spread",)
-ANSWER_METRICS = ("judge_score", "judge_fluency", "judge_score_strict", *_OF_JURIES)
-SUMMARY_METRICS = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency", "judge_f1_strict", *_OF_JURIES)
+ANSWER_METRICS = ("judge_score", "judge_fluency", "judge_score_strict", "judge_spread")
+SUMMARY_METRICS = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency", "judge_f1_strict", "judge_spread")
 
 PARTS = {"fluency": ("fluency",), "recall": ("recall",), "precision": ("precision", "sentence_count")}
 """The parts of a summary's judgement, each a call of the judge, and the numbers in each reply."""
@@ -51,7 +50,15 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     above 1. Python's JSON parser accepts NaN and infinity; the scores then follow the official script: if recall is
     NaN, F1 is 0, because no comparison with NaN is true. Scores that are not finite are left out.
     """
-    return _scores(lambda: _summary({part: _object(replies[part], fenced=True) for part in PARTS}, len(keypoints)))
+
+    def compute() -> Scores:
+        fluency, found, precision = (_part_score(part, _object(replies[part], fenced=True)) for part in PARTS)
+        recall = found / len(keypoints) if keypoints else 0
+        # `fluency` is 0 or 1; 0 makes the whole score 0 (HELMET scripts/eval_gpt4_summ.py).
+        f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0
+        return {"judge_f1": f1, "judge_recall": recall, "judge_precision": precision, "judge_fluency": fluency}
+
+    return _scores(compute)
 
 
 def _answer(verdict: Any) -> Scores:
@@ -60,14 +67,6 @@ def _answer(verdict: Any) -> Scores:
     if not all(isinstance(value, int | float) for value in (fluency, correctness)):
         raise TypeError("the official script ends in an error")
     return {"judge_score": fluency * correctness / 3, "judge_fluency": fluency}
-
-
-def _summary(verdicts: Mapping[str, Any], keypoints: int) -> Scores:
-    fluency, found, precision = (_part_score(part, verdicts[part]) for part in PARTS)
-    recall = found / keypoints if keypoints else 0
-    # `fluency` is 0 or 1; 0 makes the whole score 0 (HELMET scripts/eval_gpt4_summ.py).
-    f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0
-    return {"judge_f1": f1, "judge_recall": recall, "judge_precision": precision, "judge_fluency": fluency}
 
 
 def _part_score(part: str, verdict: Any) -> float:

@@ -10,24 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.tasks import (
-    Baseline,
-    Category,
-    DataRoot,
-    Example,
-    HubFile,
-    InputError,
-    Message,
-    Record,
-    choices,
-    read_benchmark,
-)
+from helm_longctx.tasks import Baseline, Category, DataRoot, Example, HubFile, InputError, Message, Record, choices
+from helm_longctx.tasks.benchmark_file import read_benchmark
 from helm_longctx.tasks.choices import follows_start, tidy
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import AnswerKind, Scores, Settings, Task, Variant, are_all, is_number, is_text, text_group
 from helm_longctx.tasks.template import NO_TEMPLATE, Template
 from helm_longctx.tasks.words import english_words, f1
@@ -143,11 +133,12 @@ def find_source(name: str) -> HubFile:
     return HubFile(REPO, f"{name}.jsonl", f"hub/xinrongzhang2022__infinitebench/{name}.jsonl")
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield a task's examples in file order."""
     (path,) = task.paths(settings.length)
     name = task.argument
-    for number, row in enumerate(islice(JsonLines(root / path, COLUMNS), task.sample(settings))):
+    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
         text = row["context"]
         whole = not _REAL_TEXTS.match(name)
         yield Example(

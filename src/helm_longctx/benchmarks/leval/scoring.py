@@ -6,11 +6,9 @@ Source: OpenLMLab/LEval at cd34b05, Evaluation/auto_eval.py (`process_*`), em.py
 import re
 import string
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 from helm_longctx.tasks import Record, Scores
-from helm_longctx.tasks.words import english_words, f1
+from helm_longctx.tasks.words import english_words, f1, make_rouge
 
 _LETTERS = "ABCD"
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -129,14 +127,7 @@ def score_words(record: Record) -> Scores:
     return {"f1": f1(english_words(record["prediction"]), english_words(record["references"][0]))}
 
 
-@cache
-def _rouge() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
-
-    return RougeScorer(["rouge1", "rouge2", "rougeL"])
-
-
 def score_summary(record: Record) -> Scores:
     """Return the F1 of ROUGE."""
-    scores = _rouge().score(record["references"][0], record["prediction"])
+    scores = make_rouge("rouge1", "rouge2", "rougeL").score(record["references"][0], record["prediction"])
     return {name: score.fmeasure for name, score in scores.items()}

@@ -5,33 +5,16 @@ Source: OpenLMLab/LEval at cd34b05, Baselines/LEval_config.py and Baselines/turb
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.leval import prompts, scoring
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import (
-    NO_TEMPLATE,
-    TEXTS,
-    Baseline,
-    Category,
-    DataRoot,
-    Example,
-    InputError,
-    JsonLines,
-    Message,
-    Settings,
-    Task,
-    Template,
-    Types,
-    Variant,
-    WebFile,
-    read_benchmark,
-)
-from helm_longctx.tasks.task import text_group
+from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, JsonLines, Message, Template, Types, WebFile
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Settings, Task, Variant, text_group
 
 COMMIT = "cd34b050269148aed75acbbe4a599873ad0f37e9"
-BUDGET = 512
 COLUMNS: Types = {"input": str, "instructions": list, "outputs": list, "evaluation": str}
 MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
@@ -60,23 +43,18 @@ DATASETS = tuple(
 )
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterator[Example]:
     """Yield the questions on each document, in file order."""
     (path,) = task.paths(None)
-    examples = (
-        example
-        for number, row in enumerate(JsonLines(root / path, COLUMNS))
-        if row["evaluation"] == measure
-        for place, (asked, answer) in enumerate(_pair(str(row), row["instructions"], row["outputs"]))
-        for example in _examples(task.name, f"{number}-{place}", row["input"], asked, answer)
-    )
-    return islice(examples, task.sample(settings))
-
-
-def _pair(where: str, asked: list[str], answers: list[str]) -> Iterator[tuple[str, str]]:
-    if not (TEXTS.fits(asked) and TEXTS.fits(answers) and len(asked) == len(answers)):
-        raise InputError(f"{where}: columns 'instructions' and 'outputs' must be lists of as many texts")
-    return zip(asked, answers, strict=True)
+    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
+        if row["evaluation"] != measure:
+            continue
+        questions, answers = row["instructions"], row["outputs"]
+        if not (TEXTS.fits(questions) and TEXTS.fits(answers) and len(questions) == len(answers)):
+            raise InputError(f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts")
+        for place, (asked, answer) in enumerate(zip(questions, answers, strict=True)):
+            yield from _examples(task.name, f"{number}-{place}", row["input"], asked, answer)
 
 
 def _examples(name: str, number: str, document: str, asked: str, answer: str) -> Iterator[Example]:
@@ -112,14 +90,12 @@ def _task(dataset: Dataset) -> Task:
         score=partial(scoring.score_closed, task=name) if closed else scorers[metric],
         headline=(metric,),
         metrics=("rouge1", "rouge2", "rougeL") if metric == "rougeL" else (metric,),
-        max_tokens=BUDGET,
         num_samples=dataset.rows,
         sources=lambda length: (dataset.source,),
-        chat=True,
         variants={"paper": Variant(system=None if name == "sci_fi" else system, temperature=0.0001)},
-        cut="nothing",
         # Prompts of the others have no words of the task by which it could be recognised.
         baseline=Baseline("span", "A") if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi" else None,
+        **task_fields(__package__),
     )
 
 

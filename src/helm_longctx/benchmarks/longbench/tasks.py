@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import Baseline, Category, DataRoot, HubZip, JsonLines, Message, Template, Types, read_benchmark
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, AnswerKind, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole
 from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, rouge_l
 
@@ -123,10 +124,11 @@ MOST_EXTENDED = 500
 _CODE_START, _CODE_END = "Please complete the code given below. \n", "Next line of code:\n"
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[Example]:
-    """Load all questions in file order, or the first `num_samples`."""
+    """Load the questions in file order."""
     (path,) = task.paths(settings.length)
-    for row in islice(JsonLines(root / path, columns), task.sample(settings)):
+    for row in JsonLines(root / path, columns):
         yield Example(
             id=row["_id"],
             fields={"context": row["context"], "input": row["input"]},

@@ -8,9 +8,7 @@ temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +18,7 @@ from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import STANDARD, Category, DataRoot, HubFile, Message, Template, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Settings, Task, Variant, text_group
 
 SOURCE = HubFile(
@@ -58,12 +57,13 @@ class Questions:
 _read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question) -> Iterator[Example]:
-    """Load the questions of a task at a length in file order, or the first `num_samples`."""
+    """Load the questions of a task at a length in file order."""
     path = root / SOURCE.path
     # All tasks are in one file of 530 MB, so it is searched once for all of them.
     questions = _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
-    for row in islice(questions.select(secondary_task, length_label(settings.level)), task.sample(settings)):
+    for row in questions.select(secondary_task, length_label(settings.level)):
         # The official code removes white space at the ends of the whole prompt.
         context = row["context"].lstrip()
         yield Example(
@@ -114,7 +114,6 @@ EMBEDDING_BYTES = 36 * 1024**3
 PER_LENGTH = 10
 """Questions of a task at a length: five in each language."""
 SIZES = {STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")}
-BUDGET, THINKING_BUDGET = 1024, 8192
 
 _ROWS = [*read_table(__package__, "tasks.csv")]
 TASKS = {row["name"]: row["metric"] for row in _ROWS}
@@ -127,17 +126,20 @@ def name_of(secondary_task: str) -> str:
     return secondary_task.partition(" ")[0].lower().replace(".", "_")
 
 
-def _task(secondary_task: str, metric: str) -> Task:
-    is_summary, name = metric == "summary", name_of(secondary_task)
+def _task(secondary_task: str, thinks: bool = False) -> Task:
+    metric, name = TASKS[secondary_task], name_of(secondary_task)
+    is_summary = metric == "summary"
+    question: Question = "question_thinking" if thinks else "question_nonthinking"
     return Task(
-        name=name,
-        title=secondary_task,
+        name=f"{name}_thinking" if thinks else name,
+        alias=name if thinks else "",
+        title=f"{secondary_task}, thinking" if thinks else secondary_task,
         template=Template(PROMPT, "", separator=""),
-        load=partial(load, secondary_task=secondary_task, question="question_nonthinking"),
+        load=partial(load, secondary_task=secondary_task, question=question),
         score=scoring.score_summary if is_summary else partial(scoring.score_lines, metric=metric),
         headline=(metric,),
         metrics=(metric, "passed", *scoring.BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
-        max_tokens=BUDGET,
+        max_tokens=8192 if thinks else 1024,
         sizes=SIZES,
         num_samples=PER_LENGTH,
         sources=lambda length: (SOURCE,),
@@ -151,24 +153,12 @@ def _task(secondary_task: str, metric: str) -> Task:
     )
 
 
-def _thinking(task: Task) -> Task:
-    return replace(
-        task,
-        name=f"{task.name}_thinking",
-        alias=task.name,
-        title=f"{task.title}, thinking",
-        load=partial(load, secondary_task=task.title, question="question_thinking"),
-        max_tokens=THINKING_BUDGET,
-    )
-
-
-_TASKS = tuple(_task(*item) for item in TASKS.items())
 _JUDGE = f"{__package__}.judge.SimilarityAnnotator"
 
 LONGBENCH_PRO = read_benchmark(
     __package__,
     (
-        Category("", "", _TASKS, judge=_JUDGE),
-        Category("thinking", "Thinking", tuple(map(_thinking, _TASKS)), averaged=False, judge=_JUDGE),
+        Category("", "", tuple(map(_task, TASKS)), judge=_JUDGE),
+        Category("thinking", "Thinking", tuple(_task(t, thinks=True) for t in TASKS), averaged=False, judge=_JUDGE),
     ),
 )

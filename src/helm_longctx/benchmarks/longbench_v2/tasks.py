@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.tasks import Baseline, Category, DataRoot, FollowUp, InputError, JsonLines, Message, Template, Types
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.choices import nearest_choice
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Example, Reasoning, Record, Scores, Settings, Task, Variant, text_group
 
 QUESTIONS = 503
@@ -32,13 +32,14 @@ COLUMNS: Types = {
 _PLACEHOLDERS = {"question": "$Q$", **{letter: f"$C_{letter}$" for letter in LETTERS}}
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None) -> Iterator[Example]:
-    """Load the questions in file order, or only the first `num_samples` if that is given.
+    """Load the questions in file order.
 
     Args:
         follow_up: the template of the second request.
     """
-    for row in islice(JsonLines(root / PATH, COLUMNS), task.sample(settings)):
+    for row in JsonLines(root / PATH, COLUMNS):
         if row["answer"] not in LETTERS:
             raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
         texts = {"context": row["context"], "question": row["question"]}

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from statistics import fmean
 from typing import Any
 
 from helm_longctx.tasks import Category, DataRoot, InputError, JsonLines, Judgement, Message, PinnedFile, Template
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole
 
 REPOSITORY = "THUDM/LongWriter"
@@ -41,13 +41,13 @@ FILES = {
 RUBRIC = _pinned_file("judge.txt", "2c423ce88a0eb6a61482f427997a3c03c4bc11fe861102895dcac45926ae1d57")
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the requests in file order, or only the first `num_samples` if that is given."""
+    """Load the requests in file order."""
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
     rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")} if has_rubric else {}
-    rows = JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
-    for number, row in enumerate(islice(rows, task.sample(settings))):
+    for number, row in enumerate(JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})):
         yield Example(
             id=f"{task.name}-{number}",
             fields={"input": row["prompt"]},

@@ -9,38 +9,30 @@ NeMo Gym's form: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/longcodebench/prepare.py
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.longcodebench.prompts import POSTFIX
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import (
-    Baseline,
     Category,
     DataRoot,
-    Example,
     HubZip,
     JsonArray,
     Message,
-    Record,
-    Scores,
-    Settings,
-    Task,
     Template,
     Types,
-    Variant,
     read_benchmark,
+    task_fields,
 )
 from helm_longctx.tasks.choices import nearest_choice
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.task import text_group
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant, text_group
 
 COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
 COLUMNS: Types = dict.fromkeys(("prompt", "repo_text", "correct_letter"), str)
 FILES = {"32k": 113, "64k": 76, "128k": 92, "256k": 65, "512k": 47, "1m": 50}
 """The number of questions at each length."""
 SAMPLES = {parse_length(label): count for label, count in FILES.items()}
-BUDGET = 8192
-"""The output budget in tokens, which leaves room for reasoning; the official code sets none for most models."""
 
 _FINAL = re.compile(r"Final Answer:\s*([ABCD])", re.IGNORECASE)
 _LAST = re.compile(r"\b([ABCD])\s*$", re.IGNORECASE)
@@ -55,6 +47,7 @@ def source_of(length: int) -> HubZip:
     return HubZip("Steefano/LCB", "LongCodeQA.zip", f"LQA/{name}", f"longcodebench/{name}", COMMIT)
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterator[Example]:
     """Yield the questions at a length in file order, with their own prompts.
 
@@ -62,7 +55,7 @@ def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterato
         boxed: whether the prompt is NeMo Gym's.
     """
     (path,) = task.paths(settings.level)
-    for number, row in enumerate(islice(JsonArray(root / path, COLUMNS), task.sample(settings))):
+    for number, row in enumerate(JsonArray(root / path, COLUMNS)):
         prompt = row["prompt"].strip() if boxed else row["prompt"]
         context = row["repo_text"].strip()
         if not context or context not in prompt:
@@ -119,22 +112,16 @@ def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
 def _task(name: str, title: str, boxed: bool) -> Task:
     return Task(
         name=name,
-        alias="qa",
         title=title,
         template=Template("{goal}{context}{question}", "", separator=""),
         load=partial(load, boxed=boxed),
         score=partial(score, boxed=boxed),
-        headline=("accuracy",),
-        metrics=("accuracy",),
-        max_tokens=BUDGET,
         sizes={length: length for length in SAMPLES},
-        unit="tokens of the repository, at most",
         num_samples=SAMPLES,
         sources=lambda length: (source_of(length),),
-        chat=True,
         variants={"paper": Variant() if boxed else Variant(temperature=0.1)},
-        cut="nothing",
         baseline=Baseline(partial(answer_choice, boxed=boxed), r"Answer: \boxed{A}" if boxed else "A"),
+        **task_fields(__package__),
     )
 
 

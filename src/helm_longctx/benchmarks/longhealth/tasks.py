@@ -7,13 +7,13 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.tasks import Category, DataRoot, InputError, Message, Template, WebFile, read_benchmark, task_fields
 from helm_longctx.tasks.counting import Codec
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant
 
 SOURCE = WebFile(
@@ -40,19 +40,13 @@ class Draw(NamedTuple):
     documents: list[str]
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
-    patients = read_object(root / SOURCE.path)
-    return islice(_examples(patients, settings.codec, settings.seed, setting), task.sample(settings))
-
-
-def _examples(patients: Mapping[str, Any], codec: Codec, seed: int, setting: Setting) -> Iterator[Example]:
-    letters = "abcde" if setting == "own" else "abcdef"
-    selection = Selection(codec)
-    draws = _draw_own if setting == "own" else _draw_pairs
-    rng = random.Random(seed)
+    patients, rng, selection = read_object(root / SOURCE.path), random.Random(settings.seed), Selection(settings.codec)
+    letters, draws = ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
             question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
@@ -60,13 +54,10 @@ def _examples(patients: Mapping[str, Any], codec: Codec, seed: int, setting: Set
             select = partial(selection.select, selection.room(question["question"], options))
             drawn = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
             for repeat, draw in enumerate(drawn):
+                context = prompts.SEPARATOR.join(draw.documents)
                 yield Example(
                     id=f"{patient}-{number}-{repeat}",
-                    fields={
-                        "question": question["question"],
-                        "options": options,
-                        "context": prompts.SEPARATOR.join(draw.documents),
-                    },
+                    fields={"question": question["question"], "options": options, "context": context},
                     references=["F"] if setting == "unanswerable" else find_letters(question),
                     source="official",
                     group=patient,

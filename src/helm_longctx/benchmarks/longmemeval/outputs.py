@@ -9,17 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.longmemeval.tasks import (
-    COLUMNS,
-    FILES,
-    JUDGE,
-    READINGS,
-    Form,
-    find_source,
-    make_record,
-    name_cluster,
-    read_label,
-)
+from helm_longctx.benchmarks.longmemeval import tasks
+from helm_longctx.benchmarks.longmemeval.tasks import COLUMNS, FILES, JUDGE, READINGS, Form
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row
 from helm_longctx.tasks import DataRoot, InputError
@@ -45,7 +36,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     is_judged = _LABEL in rows[0]
     own, model = (entry, "") if entry else _parse_path(path)
     # The files have neither the answers nor the types of questions, so the official script reads the data, too.
-    root, source = DataRoot.find(), find_source("oracle")
+    root, source = DataRoot.find(), tasks.find_source("oracle")
     ensure((source,), root, "helm-longctx fetch longmemeval:task=oracle")
     questions = {row["question_id"]: row for row in JsonArray(root / source.path, COLUMNS)}
     outputs = [_output(row, questions, is_judged) for row in rows]
@@ -79,8 +70,8 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
         id=name,
         prediction=row["hypothesis"],
         references=[str(question["answer"])],
-        record={**make_record(question), "question": question["question"]},
-        group=name_cluster(question),
+        record={**tasks.make_record(question), "question": question["question"]},
+        group=tasks.name_cluster(question),
         notes={"jury": _jury(row)} if is_judged else {},
     )
 
@@ -92,7 +83,7 @@ def _jury(row: FileRow) -> dict[str, Any]:
     if not isinstance(label, dict) or label.get("model") != judge or not isinstance(label.get("label"), bool):
         raise InputError(f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false")
     reply = "yes" if label["label"] else "no"
-    return make_jury(JUDGE, reply, {ANSWER: read_label(reply)})
+    return make_jury(JUDGE, reply, {ANSWER: tasks.read_label(reply)})
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

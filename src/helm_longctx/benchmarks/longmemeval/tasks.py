@@ -9,13 +9,14 @@ several in `jury`.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longmemeval import prompts
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
 from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, Judgement, Template, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task, are_all, is_text
 
 REPO = "xiaowu0162/longmemeval-cleaned"
@@ -43,10 +44,11 @@ def find_source(name: str) -> HubFile:
     return HubFile(REPO, f"{FILES[name]}.json", f"hub/{REPO.replace('/', '__')}/{FILES[name]}.json")
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: Sequence[str]) -> Iterator[Example]:
     """Yield a task's questions in file order."""
     (path,) = task.paths(settings.length)
-    for row in islice(JsonArray(root / path, COLUMNS), task.sample(settings)):
+    for row in JsonArray(root / path, COLUMNS):
         if row["question_type"] not in kinds:
             raise InputError(f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}")
         sessions = _sort_sessions(row)

@@ -7,14 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from helm_longctx.benchmarks.longproc import data
-from helm_longctx.benchmarks.longproc.scoring import (
-    EVALUATORS,
-    PROCEDURE_METRICS,
-    TABLE_METRICS,
-    check_programs,
-    find_item,
-)
+from helm_longctx.benchmarks.longproc import data, scoring
+from helm_longctx.benchmarks.longproc.scoring import EVALUATORS, PROCEDURE_METRICS, TABLE_METRICS
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, Message, RepositoryFolder, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
@@ -77,7 +71,7 @@ def _task(
     levels = data.TASKS[name].levels
 
     def is_item(value: Any) -> bool:
-        item = find_item({"item": value})
+        item = scoring.find_item({"item": value})
         return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in EVALUATORS[name].item.items())
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
@@ -122,7 +116,7 @@ _CODE = _task(
     "pseudo_to_code",
     "Pseudocode to Code",
     answer_always("You will be given lines of pseudocode", "```cpp\nint main() {}\n```"),
-    check_machine=check_programs,
+    check_machine=scoring.check_programs,
 )
 
 LONGPROC = read_benchmark(__package__, (Category("", "", _TASKS, variants=(_CODE,)),))

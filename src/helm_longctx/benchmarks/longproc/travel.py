@@ -159,25 +159,20 @@ class _Search:
             self._write(depth, prompts.TRAVEL_NO_FLIGHT)
             return False
         self._write(depth, prompts.TRAVEL_FLIGHT)
-        feasible = self._is_in_time(stop, depth)
-        if feasible:
-            self._write(depth, prompts.TRAVEL_FEASIBLE)
-        return feasible
-
-    def _is_in_time(self, stop: Stop, depth: int) -> bool:
         following = next((city for city in self.trip.fixed_stays if city["start_day"] > stop.start), None)
-        if following is None:
+        if following:
+            self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
+            start, next_city = following["start_day"], following["city"]
+            is_late: bool = start < stop.end
+            template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
+            self._write(depth, template, city=stop.city, end=stop.end, next_city=next_city, start=start)
+            if is_late:
+                return False
+        else:
             self._write(depth, prompts.TRAVEL_CHECK_NO_NEXT, day=stop.start)
             self._write(depth, prompts.TRAVEL_NO_NEXT)
-            return True
-        self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
-        late: bool = following["start_day"] < stop.end
-        self._write(
-            depth,
-            prompts.TRAVEL_LATE if late else prompts.TRAVEL_IN_TIME,
-            **{"city": stop.city, "end": stop.end, "next_city": following["city"], "start": following["start_day"]},
-        )
-        return not late
+        self._write(depth, prompts.TRAVEL_FEASIBLE)
+        return True
 
     def _write(self, depth: int, template: str, **values: object) -> None:
         indent = " " * depth + "|- " if depth else ""

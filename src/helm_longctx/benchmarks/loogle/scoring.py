@@ -19,7 +19,6 @@ from helm_longctx.tasks.words import count_common, split_sentences
 
 JUDGE = "openai/gpt-4-0613"
 """The official judge is `gpt-4` of 2023, which was this version or 0314."""
-JUDGE_BUDGET = 10
 
 SIMILARITY = ("bleu1", "bleu4", "rouge1", "rouge2", "rougeL")
 MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
@@ -108,7 +107,7 @@ JUDGEMENT = Judgement(
     judge_answer,
     lambda reply, record: read_verdict(reply),
     prompts.JUDGE_SYSTEM + prompts.JUDGE,
-    max_tokens=JUDGE_BUDGET,
+    max_tokens=10,
     readings=1,
     system=prompts.JUDGE_SYSTEM,
 )
@@ -116,6 +115,6 @@ SUMMARY_JUDGEMENT = Judgement(
     judge_summary,
     lambda reply, record: read_verdict(reply, summary=True),
     prompts.JUDGE_SUMMARY,
-    max_tokens=JUDGE_BUDGET,
+    max_tokens=10,
     readings=1,
 )

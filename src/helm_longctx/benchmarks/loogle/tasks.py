@@ -8,29 +8,15 @@ import ast
 import json
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.loogle import scoring
 from helm_longctx.benchmarks.loogle.prompts import PROMPTS
-from helm_longctx.tasks import (
-    Baseline,
-    Category,
-    DataRoot,
-    Example,
-    FileRow,
-    HubFile,
-    InputError,
-    JsonLines,
-    Judgement,
-    Settings,
-    Task,
-    Template,
-    Types,
-    read_benchmark,
-)
+from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, JsonLines, Judgement, Template, Types
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
-from helm_longctx.tasks.task import text_group
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import Baseline, Example, Settings, Task, text_group
 
 COMMIT = "65abdc137e85a7b518ca9e2f99674bec8c8f101f"
 """The last known commit whose files have the columns that the official code reads."""
@@ -56,42 +42,30 @@ ROWS = {
 """The tasks by their official names. The README counts 6,000 questions of all tasks, and 516 papers."""
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a task's questions in the order of the texts, each with all of its text."""
+    """Yield a task's questions in the order of the texts, each with all of its text; for a summary no question."""
     (path,) = task.paths(None)
-    examples = (
-        Example(
-            id=f"{number}-{place}",
-            fields={"context": row["input"], **({"question": asked} if asked is not None else {})},
-            references=[answer],
-            source="hub",
-            group=text_group(row["input"]),
-        )
-        for number, row in enumerate(JsonLines(root / path, COLUMNS))
-        for place, (asked, answer) in enumerate(_read_pairs(task.name, row))
-    )
-    return islice(examples, task.sample(settings))
-
-
-def _read_pairs(name: str, row: FileRow) -> Iterator[tuple[str | None, str]]:
-    """Yield the questions on a text with their answers; for a summary no question, and the official abstract."""
-    if name == SUMMARY:
-        yield None, row["output"]
-        return
-    pairs: Any = row["qa_pairs"]
-    try:
-        pairs = ast.literal_eval(pairs) if isinstance(pairs, str) else pairs
-        for pair in pairs:
-            answer: Any = pair["A"]
-            if not isinstance(pair["Q"], str) or not isinstance(answer, dict if name == CLOZE else str):
-                raise TypeError
-            yield pair["Q"], json.dumps(answer, ensure_ascii=False) if isinstance(answer, dict) else answer
-    except (ValueError, SyntaxError, TypeError, KeyError) as error:
-        raise InputError(f"{row}: column 'qa_pairs' must be a list of objects with Q and A") from error
+    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
+        text, group = {"context": row["input"]}, text_group(row["input"])
+        if task.name == SUMMARY:
+            yield Example(f"{number}-0", text, [row["output"]], "hub", group=group)
+            continue
+        pairs: Any = row["qa_pairs"]
+        try:
+            pairs = ast.literal_eval(pairs) if isinstance(pairs, str) else pairs
+            for place, pair in enumerate(pairs):
+                answer: Any = pair["A"]
+                if not isinstance(pair["Q"], str) or not isinstance(answer, dict if task.name == CLOZE else str):
+                    raise TypeError
+                reference = json.dumps(answer, ensure_ascii=False) if isinstance(answer, dict) else answer
+                yield Example(f"{number}-{place}", {**text, "question": pair["Q"]}, [reference], "hub", group=group)
+        except (ValueError, SyntaxError, TypeError, KeyError) as error:
+            raise InputError(f"{row}: column 'qa_pairs' must be a list of objects with Q and A") from error
 
 
 def _task(name: str, judgement: Judgement | None) -> Task:
-    row = ROWS[name]
+    row, source = ROWS[name], HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT)
     return Task(
         name=name,
         title=row.title,
@@ -102,14 +76,12 @@ def _task(name: str, judgement: Judgement | None) -> Task:
         metrics=(*JUDGED, *scoring.SIMILARITY) if judgement else scoring.MATCHES,
         max_tokens=row.max_tokens,
         num_samples=row.questions,
-        sources=lambda length: (
-            HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT),
-        ),
-        cut="middle",
+        sources=lambda length: (source,),
         official_judge=scoring.JUDGE if judgement else None,
         judgement=judgement,
         record_shapes=REPLIES if judgement else {},
         baseline=Baseline("summary" if name == SUMMARY else "span", row.constant),
+        **task_fields(__package__),
     )
 
 

@@ -4,16 +4,16 @@ Source: infinigence/LVEval at 63e7ae9, README.md (Data Format), utils.py (load_j
 """
 
 import ast
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from helm_longctx.data.jsonl import JsonLines, Row
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import TEXTS, DataRoot, Example, Settings, Task
+from helm_longctx.tasks.sampling import number_name, take_sample
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {
@@ -27,8 +27,9 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions in file order, or only the first `num_samples` if that is given.
+    """Load the questions in file order.
 
     The files have no ids. All five lengths of a data set have the same questions and answers, so an id is a hash of
     these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
@@ -36,11 +37,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     order.
     """
     (path,) = task.paths(settings.length)
-    name = QuestionNames()
-    for row in islice(JsonLines(root / path, COLUMNS), task.sample(settings)):
+    earlier: Counter[str] = Counter()
+    for row in JsonLines(root / path, COLUMNS):
         TEXTS.check(f"{row}: column 'answers'", row["answers"])
         yield Example(
-            id=f"{task.name}-{name(row)}",
+            id=f"{task.name}-{name_question(row, earlier)}",
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],
             source="official",
@@ -63,16 +64,7 @@ def confusing_facts(value: list[Any] | str | None) -> list[str]:
     return [str(fact) for fact in facts if fact and str(fact).strip()]
 
 
-class QuestionNames:
-    """Names the questions of a file, in their order. A question has the same name at every length."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def __call__(self, row: Row) -> str:
-        """Return the name of the next question: a digest, and a number if the same question came before."""
-        identity = json.dumps([row["input"], row["answers"]], ensure_ascii=False)
-        # Twelve digits tell the 8,645 rows apart and keep ids readable.
-        digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        self._counts[digest] += 1
-        return digest if self._counts[digest] == 1 else f"{digest}-{self._counts[digest]}"
+def name_question(row: Row, earlier: Counter[str]) -> str:
+    """Return a digest of a question, which is the same at every length, and a number if the question came before."""
+    # Twelve digits tell the 8,645 rows apart and keep ids readable.
+    return number_name(digest(json.dumps([row["input"], row["answers"]], ensure_ascii=False))[:12], earlier)

@@ -4,12 +4,13 @@ Source: infinigence/LVEval at 63e7ae9, prediction.py and prediction_gpt.py (pred
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helm_longctx.benchmarks.lv_eval.data import QuestionNames
+from helm_longctx.benchmarks.lv_eval.data import name_question
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
+from helm_longctx.data.jsonl import JsonLines, Types, read_object
 from helm_longctx.tasks import TEXTS, InputError, Published, is_number
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore
 
@@ -30,24 +31,22 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     match = _DATASET.fullmatch(path.stem)
     if match is None:
         raise InputError(f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl; {', '.join(_DATASETS)}")
-    name, rows = QuestionNames(), list(JsonLines(path, _COLUMNS))
-    outputs = [_output(match["name"], row, name) for row in rows]
+    rows, earlier, outputs = list(JsonLines(path, _COLUMNS)), Counter[str](), []
+    for row in rows:
+        TEXTS.check(f"{row.path}:{row.number}: answers", row["answers"])
+        record = {
+            "question": row["input"],
+            "language": _DATASETS[match["name"]].language,
+            "answer_keywords": row.get("gold_ans") or "",
+            "size": row.get("length"),
+        }
+        name = f"{match['name']}-{name_question(row, earlier)}"
+        outputs.append(Output(name, row["pred"], row["answers"], record))
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
     places = [f"{path}:{row.number}" for row in rows]
     own = f"lv_eval:dataset={match['name']},length={match['length']}"
     yield OutputRun(entry or own, model, outputs, places)
-
-
-def _output(dataset: str, row: FileRow, name: QuestionNames) -> Output:
-    TEXTS.check(f"{row.path}:{row.number}: answers", row["answers"])
-    record = {
-        "question": row["input"],
-        "language": _DATASETS[dataset].language,
-        "answer_keywords": row.get("gold_ans") or "",
-        "size": row.get("length"),
-    }
-    return Output(f"{dataset}-{name(row)}", row["pred"], row["answers"], record)
 
 
 def _scores(path: Path) -> Iterator[OutputScore]:

@@ -9,7 +9,7 @@ from typing import Literal
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.scoring import CONFUSED, confusion
-from helm_longctx.tasks import TEXT, Baseline, Category, HubZip, Template, read_benchmark
+from helm_longctx.tasks import TEXT, Baseline, Category, HubZip, Template, read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import ProtocolArgument, Record, Scorer, Scores, Task, Variant
 
@@ -110,7 +110,6 @@ def _task(dataset: Dataset) -> Task:
         # The prompt already ends with "Answer:", so chats and completions have the same text.
         template=Template(dataset.prompt, "", separator=""),
         sizes={length: length for length in LENGTHS.values()},
-        unit="words or characters",
         load=load,
         score=dataset.score,
         headline=dataset.scoring.names[:1],
@@ -118,12 +117,11 @@ def _task(dataset: Dataset) -> Task:
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,
         sources=sources,
-        chat=True,
         variants=VARIANTS,
-        cut="middle",
         trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
         baseline=Baseline("span", "the" if dataset.language == "en" else "的"),
+        **task_fields(__package__),
     )
 
 

@@ -7,22 +7,22 @@ score. A bin is the interval (length/2, length], as in HELMET's data_module/mrcr
 are from HELMET's configs/dev_mrcr_v2.yaml.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, InputError, read_benchmark, task_fields
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.sampling import shuffle_order, take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
@@ -102,10 +102,10 @@ COLUMNS: Types = {
 }
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given."""
-    rows = islice(_bin_rows(root / PATH, needles, settings.level), task.sample(settings))
-    return (example for _, example in rows)
+    """Load the conversations of the bin in file order."""
+    return (example for _, example in _bin_rows(root / PATH, needles, settings.level))
 
 
 def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
@@ -153,17 +153,10 @@ def _example(row: Row, number: int, messages: Sequence[Message], tokens: int | N
         counter="o200k_base",
         record={name: row[name] for name in ("answer", "random_string_to_prepend")},
         messages=messages,
-        group=f"conversation {_digest(messages[:-1])}",
+        # Rows on the same conversation share all messages but the last.
+        group=f"conversation {digest(''.join(message['content'] for message in messages[:-1]))[:12]}",
         errata=find_errata(messages, row["answer"], row["n_needles"]),
     )
-
-
-def _digest(messages: Sequence[Message]) -> str:
-    """Return a digest of messages. Rows on the same conversation share all messages but the last."""
-    digest = hashlib.sha256()
-    for message in messages:
-        digest.update(message["content"].encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:12]
 
 
 @cache

@@ -8,13 +8,13 @@ the answer).
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import islice
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.data.web import BucketFile
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import NO_TEMPLATE, Category, InputError, Message, Published, read_benchmark, task_fields
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task, Variant
 
 NEEDLES = (2, 4, 8)
@@ -41,13 +41,11 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
     return BucketFile("mrcr_v2", name, f"mrcr_v2/{name}")
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
-
-    Only a few rows are in memory at a time.
-    """
+    """Load the transcripts of a file in its order. Only a few rows are in memory at a time."""
     (path,) = task.paths(settings.length)
-    for number, row in enumerate(islice(read_csv(root / path, COLUMNS), task.sample(settings))):
+    for number, row in enumerate(read_csv(root / path, COLUMNS)):
         prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
         tokens, place = row["context_len"], _START.match(row["answer_context_position"].strip())
         if not tokens.isdecimal() or int(tokens) < 1 or place is None:

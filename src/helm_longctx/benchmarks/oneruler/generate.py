@@ -48,15 +48,6 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
         return list(found)
     if code in WITHOUT_MODEL:
         return [sentence.strip() for sentence in _END.split(book.strip())]
-    sentences = _split(code, book, str(path))
-    if not root.mirror:
-        with place_file(path) as (part, record):
-            record |= {"made_by": "stanza"}
-            part.write_text(json.dumps(sentences, ensure_ascii=False), encoding="utf-8")
-    return sentences
-
-
-def _split(code: str, book: str, path: str) -> list[str]:
     try:
         pipeline = import_module("stanza").Pipeline(lang=code, processors="tokenize", download_method=None)
     except Exception as error:  # without a model Stanza raises errors of several kinds
@@ -64,7 +55,12 @@ def _split(code: str, book: str, path: str) -> list[str]:
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
             f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
         ) from error
-    return [sentence.text.strip() for sentence in pipeline(book).sentences]
+    sentences = [sentence.text.strip() for sentence in pipeline(book).sentences]
+    if not root.mirror:
+        with place_file(path) as (part, record):
+            record |= {"made_by": "stanza"}
+            part.write_text(json.dumps(sentences, ensure_ascii=False), encoding="utf-8")
+    return sentences
 
 
 REPOSITORY, COMMIT = "mungg/OneRuler", "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"

@@ -9,7 +9,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.oneruler import generate
 from helm_longctx.benchmarks.oneruler.generate import LANGUAGES, NOUNS, Language, Lists, Material, Needles, Sample
@@ -17,6 +16,7 @@ from helm_longctx.data.download import Source
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Baseline, Category, DataRoot, Message, read_benchmark, task_fields
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
 NONE = {row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")}
@@ -121,11 +121,12 @@ LISTS = {
 }
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples) -> Iterator[Example]:
     """Yield the samples of a task."""
     count = settings.count_tokens(task.name)
     drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
-    for number, sample in enumerate(islice(drawn, task.sample(settings))):
+    for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
         place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
         yield Example(

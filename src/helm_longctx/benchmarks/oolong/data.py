@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.oolong.prompts import SYSTEM
 from helm_longctx.data.hub import HubRows
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks import DataRoot, Example, FileRow, JsonLines, Message, Settings, Task, Types
+from helm_longctx.tasks.sampling import number_name, take_sample
 
 SYNTH, SYNTH_COMMIT = "oolongbench/oolong-synth", "f0d59eaf0febf130664cfceb710436c8e3216b2b"
 REAL, REAL_COMMIT = "oolongbench/oolong-real", "6bc9ef04866fcf005c9749b70649be69dd37fffb"
@@ -77,15 +77,16 @@ def find_real_rows(length: int) -> HubRows:
     )
 
 
+@take_sample
 def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> Iterator[Example]:
     """Yield the questions on the texts of a data set, in file order."""
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, {**_SYNTH_COLUMNS, column: str})
     seen: Counter[str] = Counter()
-    for row in islice((row for row in rows if row["dataset"] == task.argument), task.sample(settings)):
+    for row in (row for row in rows if row["dataset"] == task.argument):
         answers = read_answers(row)
         yield Example(
-            id=_name(row, seen),
+            id=number_name(str(row.get("id")), seen),
             fields={"context": row[column], "question": row["question"]},
             references=answers[:1],
             source="hub",
@@ -96,13 +97,14 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
         )
 
 
+@take_sample
 def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield the questions on transcripts, in file order."""
     (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
-    for row in islice(JsonLines(root / path, _REAL_COLUMNS), task.sample(settings)):
+    for row in JsonLines(root / path, _REAL_COLUMNS):
         yield Example(
-            id=_name(row, seen),
+            id=number_name(str(row.get("id")), seen),
             fields={"context": row[TEXT], "question": row["question"]},
             references=[str(row["answer"])],
             source="hub",
@@ -138,10 +140,3 @@ def _make_messages(settings: Settings, context: str, question: str) -> tuple[Mes
         return ()
     # The official code sends two parts. Its library, LiteLLM, joins parts like this for APIs that take one text.
     return ({"role": "system", "content": SYSTEM + context}, {"role": "user", "content": question})
-
-
-def _name(row: FileRow, seen: Counter[str]) -> str:
-    """Return the row's id, with a number if rows before it have the same. The official ids are sums, or digests."""
-    name = str(row.get("id"))
-    seen[name] += 1
-    return name if seen[name] == 1 else f"{name}-{seen[name]}"

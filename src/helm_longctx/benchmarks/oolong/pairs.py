@@ -8,13 +8,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
-from itertools import islice
 from math import comb
 
 from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT, TEXT, read_entries
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS, PAIR_QUESTION
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import DataRoot, Example, JsonLines, Record, Scores, Settings, Task
+from helm_longctx.tasks.sampling import take_sample
 
 DATASET = "trec_coarse"
 LABELS = ("description and abstract concept", "entity", "human being", "numeric value", "location", "abbreviation")
@@ -28,6 +28,7 @@ _Users = Mapping[str, Sequence[tuple[str, date]]]
 """The labels and dates of each user's texts."""
 
 
+@take_sample
 def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield the twenty questions on the first text, then those on the second.
 
@@ -40,18 +41,14 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         JsonLines(root / labelled, {LABELLED_TEXT: str}),
         strict=True,
     )
-    yield from islice(_ask_all(rows), task.sample(settings))
-
-
-def _ask_all(rows: Iterator[tuple[Mapping[str, str], Mapping[str, str]]]) -> Iterator[Example]:
     seen: set[str] = set()
-    for row, labelled in rows:
+    for row, labelled_row in rows:
         window = str(row.get("context_window_id"))
         if row["dataset"] != DATASET or window in seen:
             continue
         seen.add(window)
-        users = _read_users(labelled[LABELLED_TEXT])
-        if window != str(labelled.get("context_window_id")) or not users:
+        users = _read_users(labelled_row[LABELLED_TEXT])
+        if window != str(labelled_row.get("context_window_id")) or not users:
             raise InputError(f"{row}: the text with labels is another one, or has no lines with a label")
         for number, condition in enumerate(PAIR_CONDITIONS, 1):
             yield Example(

@@ -8,7 +8,7 @@ from functools import partial
 from helm_longctx.benchmarks.oolong import data, pairs, scoring
 from helm_longctx.benchmarks.oolong.baselines import answer_pairs, answer_real, answer_synth
 from helm_longctx.benchmarks.oolong.prompts import INPUT, PAIR_CONDITIONS
-from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark
+from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark, task_fields
 
 TEST = {
     "agnews": "AGNews",
@@ -29,22 +29,15 @@ _LENGTHS = {1 << power: 1 << power for power in range(10, 23)}
 
 _EPISODES = {number * data.EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)}
 
-_MAX_TOKENS = 16384
-"""The official code sets no limit. This one leaves room for a text of 128k in a window of 128k."""
-
 _REAL_SAMPLES = 1000
 """No length has as many questions on transcripts, so all of them are asked."""
 
 _task = partial(
     Task,
     template=Template(INPUT, "", separator=""),
-    headline=("credit",),
-    metrics=("credit", "exact"),
-    max_tokens=_MAX_TOKENS,
-    chat=True,
-    cut="nothing",
     # The official code sends no temperature, and the default of most APIs is 1.
     variants={"paper": Variant(temperature=1.0), "api": Variant(temperature=1.0)},
+    **task_fields(__package__),
 )
 
 

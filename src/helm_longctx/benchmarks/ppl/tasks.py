@@ -1,15 +1,16 @@
 """The task of perplexity: the texts in a folder, cut into pieces of the length, and scored by `metric=perplexity`."""
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 from helm_longctx.tasks import STANDARD, Category, DataRoot, InputError, Template, read_benchmark, task_fields
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import PERPLEXITY, TEXT_GROUP, Example, Record, Scores, Settings, Task
 
 PATTERN = "*.txt"
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield the pieces of the folder's texts, each of the length in tokens, in the order of the files' names.
 
@@ -20,30 +21,22 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """
     if settings.path is None:
         raise InputError(f"ppl: path is missing; give a folder with texts ({PATTERN})")
-    found = list(islice(_pieces(Path(settings.path), settings), task.sample(settings)))
-    if not found:
-        raise InputError(f"ppl: no text ({PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts")
-    yield from found
-
-
-def _pieces(folder: Path, settings: Settings) -> Iterator[Example]:
     if settings.codec is None:
         raise InputError("ppl: count_with is missing; give the name or the folder of the model's tokenizer")
-    for file in sorted(folder.glob(PATTERN)):
+    is_long_enough = False
+    for file in sorted(Path(settings.path).glob(PATTERN)):
         try:
             ids = settings.codec.encode(file.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise InputError(f"{file} is not UTF-8; convert it") from error
         for start in range(0, len(ids) - settings.level + 1, settings.level):
-            text = settings.codec.decode(ids[start : start + settings.level])
+            is_long_enough = True
             # A character whose tokens were divided has lost its bytes.
-            yield Example(
-                f"{file.stem}-{start // settings.level}",
-                {"context": text.strip("\ufffd")},
-                [],
-                "official",
-                group=f"{TEXT_GROUP}{file.name}",
-            )
+            text = settings.codec.decode(ids[start : start + settings.level]).strip("\ufffd")
+            name, group = f"{file.stem}-{start // settings.level}", f"{TEXT_GROUP}{file.name}"
+            yield Example(name, {"context": text}, [], "official", group=group)
+    if not is_long_enough:
+        raise InputError(f"ppl: no text ({PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts")
 
 
 def score(record: Record) -> Scores:

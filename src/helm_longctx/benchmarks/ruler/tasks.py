@@ -9,7 +9,6 @@ decimals.
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.ruler import generate, prompts
@@ -19,6 +18,7 @@ from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks import STANDARD, Category, DataRoot, Template, read_benchmark, task_fields
 from helm_longctx.tasks.benchmark import Sweep
 from helm_longctx.tasks.generation import Samples, make_example, make_script
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import AnswerKind, Baseline, Example, Record, Scores, Settings, Task
 
@@ -58,10 +58,11 @@ NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
 """The official output budget of needles, which is enough for four answers, and its share for each of them."""
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
     """Draw the samples of a task."""
     script = make_script(task, settings, root, task.output_tokens(settings))
-    for number, draw in enumerate(islice(samples(script), task.sample(settings))):
+    for number, draw in enumerate(samples(script)):
         # Only a single needle has one depth; other tasks have several pieces of evidence.
         yield make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
 

@@ -9,15 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from helm_longctx.benchmarks.ruler2 import prompts
-from helm_longctx.benchmarks.ruler2.generate import (
-    HOTPOTQA,
-    MMLU,
-    Samples,
-    draw_needles,
-    number_documents,
-    number_questions,
-)
+from helm_longctx.benchmarks.ruler2 import generate, prompts
+from helm_longctx.benchmarks.ruler2.generate import HOTPOTQA, MMLU, Samples
 from helm_longctx.tasks import STANDARD, Baseline, Category, DataRoot, Message, Template, read_benchmark, task_fields
 from helm_longctx.tasks.generation import make_example, make_script
 from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Example, Record, Scorer, Scores, Settings, Strategy, Task
@@ -214,7 +207,7 @@ def _task(
 
 
 def _solve(name: str, title: str, problem: str, ending: str) -> Task:
-    samples = partial(number_questions, wanted="letter", problem=problem, ending=ending)
+    samples = partial(generate.number_questions, wanted="letter", problem=problem, ending=ending)
     return _task(
         f"mk_niah_{name}",
         f"Multi-key NIAH, {title}",
@@ -232,32 +225,22 @@ def _copy(name: str, title: str, template: str, samples: Samples, score: Scorer 
 
 
 def _ask(name: str, title: str, template: str, wanted: str, kind: AnswerKind | Strategy, evidence: str = "") -> Task:
-    samples = partial(number_documents, wanted=wanted)
+    samples = partial(generate.number_documents, wanted=wanted)
     return _task(f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence)
 
 
-_questions = partial(number_questions, wanted="text")
-_ordered = partial(number_questions, wanted="text", repeats=4)
+_one_value, _four_values = (partial(generate.draw_needles, values=values) for values in (1, 4))
+_all_questions = partial(generate.number_questions, wanted="texts", repeats=4)
+_questions = partial(generate.number_questions, wanted="text")
+_ordered = partial(generate.number_questions, wanted="text", repeats=4)
 
 _TASKS = (
-    _task(
-        "mk_niah_basic",
-        "Multi-key NIAH, Basic",
-        prompts.NEEDLE_ONE,
-        partial(draw_needles, values=1),
-        _ALL,
-        "lookup",
-        evidence="{answer}",
-    ),
+    _task("mk_niah_basic", "Multi-key NIAH, Basic", prompts.NEEDLE_ONE, _one_value, _ALL, "lookup", "0", "{answer}"),
     _copy("mk_niah_easy", "Multi-key NIAH, Easy", prompts.COPY_ONE, _questions, evidence="Question {query}: "),
     _solve("medium", "Medium", prompts.SOLVE_STEPS, prompts.COPIED + prompts.SOLUTION),
     _solve("hard", "Hard", prompts.SOLVE, prompts.SOLUTION),
-    _task(
-        "mv_niah_basic", "Multi-value NIAH, Basic", prompts.NEEDLE_ALL, partial(draw_needles, values=4), _ALL, "lookup"
-    ),
-    _copy(
-        "mv_niah_easy", "Multi-value NIAH, Easy", prompts.COPY_ALL, partial(number_questions, wanted="texts", repeats=4)
-    ),
+    _task("mv_niah_basic", "Multi-value NIAH, Basic", prompts.NEEDLE_ALL, _four_values, _ALL, "lookup"),
+    _copy("mv_niah_easy", "Multi-value NIAH, Easy", prompts.COPY_ALL, _all_questions),
     _copy("mv_niah_medium", "Multi-value NIAH, Medium", prompts.COPY_STEPS, _ordered, _LAST),
     _copy("mv_niah_hard", "Multi-value NIAH, Hard", prompts.COPY_ONE, _ordered),
     _ask("basic", "Basic", prompts.FIND_TEXT, "text", find_document, evidence="Document {answer}:"),

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
@@ -16,6 +16,7 @@ from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, s
 from helm_longctx.data.jsonl import Row
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, JsonLines, Message, Metric, read_benchmark
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Settings, Shape, Task, is_text
 
 TURNS = 5
@@ -60,6 +61,7 @@ def ask_apart(name: str, context: str, questions: Sequence[Fields]) -> Iterator[
         yield [{"role": "user", "content": shared + QUESTIONS[name].format(**question)}], len(shared)
 
 
+@take_sample
 def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool) -> Iterator[Example]:
     """Load the questions context by context, so that prompts on the same context follow each other.
 
@@ -67,10 +69,7 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool)
         apart: whether each question is a request of its own, and not the turn of a conversation.
     """
     (path,) = task.paths(settings.length)
-    return islice(_load_all(JsonLines(root / path, {"multi_turns": list}), name, apart), task.sample(settings))
-
-
-def _load_all(rows: JsonLines, name: str, apart: bool) -> Iterator[Example]:
+    rows = JsonLines(root / path, {"multi_turns": list})
     # As in the official code, the first context decides whether the number of questions is limited for all contexts.
     first = len(next(iter(rows))["multi_turns"])
     most, budgets = TURNS if first > TURNS else None, BUDGETS[name]

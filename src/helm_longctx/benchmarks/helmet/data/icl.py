@@ -73,23 +73,18 @@ def load_icl(
         # The sample has its own generator with the same seed (HELMET data.py:389).
         test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))
     shots = task.sizes[settings.level] if settings.shots is None else settings.shots
-    return _examples(task, train, test, shots, settings.seed, names or num_labels)
-
-
-def _examples(
-    task: Task, train: Texts, test: Texts, shots: int, seed: int, names: list[str] | int
-) -> Iterator[Example]:
     balance = Balance(train.labels)
     demos = [ICL_DEMO.format(text=text) for text in train.texts]
-    for position, (text, label) in enumerate(zip(test.texts, test.labels, strict=True)):
-        local_seed = text_seed(text, seed)
-        numbers = balance.sample(shots, random.Random(local_seed))
+    for position, (text, number) in enumerate(zip(test.texts, test.labels, strict=True)):
+        local_seed = text_seed(text, settings.seed)
+        rows = balance.sample(shots, random.Random(local_seed))
         # The numbers are drawn by another generator than the demonstrations, with the same seed (HELMET data.py:441).
-        label_texts = names if isinstance(names, list) else [str(number) for number in range(names)]
-        if isinstance(names, int):
+        label_texts = names or [str(number) for number in range(num_labels)]
+        if not names:
             random.Random(local_seed).shuffle(label_texts)
-        context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in numbers])
-        yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [label_texts[label]], "hub")
+        context = "\n\n".join([demos[row] + label_texts[train.labels[row]] for row in rows])
+        fields = {"context": context, "question": text}
+        yield Example(f"{task.name}-{position}", fields, [label_texts[number]], "hub")
 
 
 class Balance:
@@ -110,22 +105,20 @@ class Balance:
             return []
         rounds = math.ceil(count / len(self._rows))
         # The rows of all labels are drawn before the first round is shuffled (HELMET data.py:399 to 410).
-        columns = [self._draw(rows, rounds, rng) for rows in self._rows.values()]
+        columns = []
+        for rows in self._rows.values():
+            # As in the official code, a label with exactly `rounds` rows first draws 0 rows and then all. The number of
+            # draws changes those that follow.
+            numbers = rng.sample(rows, rounds % len(rows))
+            while len(numbers) < rounds:
+                numbers += rng.sample(rows, min(rounds - len(numbers), len(rows)))
+            columns.append(numbers)
         ordered: list[int] = []
         for of_round in map(list, zip(*columns, strict=True)):
             rng.shuffle(of_round)
             ordered += of_round
         # The last round may be cut, so some labels can have one row less.
         return ordered[:count]
-
-    @staticmethod
-    def _draw(rows: list[int], rounds: int, rng: random.Random) -> list[int]:
-        # As in the official code, a label with exactly `rounds` rows first draws 0 rows and then all. The number of
-        # draws changes those that follow.
-        numbers = rng.sample(rows, rounds % len(rows))
-        while len(numbers) < rounds:
-            numbers += rng.sample(rows, min(rounds - len(numbers), len(rows)))
-        return numbers
 
 
 def _read_texts(path: Path, label: str, num_labels: int) -> Texts:

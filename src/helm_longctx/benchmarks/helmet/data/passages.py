@@ -34,7 +34,19 @@ def load_qa(
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
     rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
-    is_wanted = partial(_less_popular, threshold=popularity)
+
+    def is_wanted(row: Row) -> bool:
+        # The official code ends in an error at the logarithm of 0; such a subject is left out here.
+        return popularity is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < popularity)
+
+    def write_demo(demo: FileRow) -> str:
+        if not demo["answers"]:
+            raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
+        documents = _documents(demo, _qa_passage)
+        if settings.method == COT.name:
+            return asking.write_demonstration(demo, documents)
+        return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
+
     # Natural Questions' file has no ids (HELMET data.py:82).
     key = "id" if "id" in next(iter(rows)) else "question"
     candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
@@ -45,7 +57,7 @@ def load_qa(
     for position, row in enumerate(rows.rows(numbers)):
         drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
-            "demos": "".join(_qa_demo(demo, settings.method) + "\n\n" for demo in drawn_demos),
+            "demos": "".join(write_demo(demo) + "\n\n" for demo in drawn_demos),
             CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage),
             "question": row["question"],
         }
@@ -144,11 +156,6 @@ class Demonstrations:
         )
 
 
-def _less_popular(row: Row, threshold: float | None) -> bool:
-    # The official code ends in an error at the logarithm of 0; such a subject is left out here.
-    return threshold is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
-
-
 def _documents(row: FileRow, passage: Callable[[Row], str]) -> str:
     try:
         return "\n\n".join(map(passage, row["ctxs"]))
@@ -158,15 +165,6 @@ def _documents(row: FileRow, passage: Callable[[Row], str]) -> str:
 
 def _qa_passage(passage: Row) -> str:
     return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
-
-
-def _qa_demo(demo: FileRow, method: str) -> str:
-    if not demo["answers"]:
-        raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
-    documents = _documents(demo, _qa_passage)
-    if method == COT.name:
-        return asking.write_demonstration(demo, documents)
-    return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 
 
 def _rerank_passage(template: str, passage: Row) -> str:

@@ -294,21 +294,20 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
     named, letters = texts()["named"], texts()["name_letters"]
     # Numbers of names are drawn without repetition, so that no two stories share a name.
     numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
-    return [
-        _story({kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}, rng)
-        for _ in range(count)
-    ]
-
-
-def _story(facts: dict[str, str], rng: random.Random) -> tuple[_Document, _Document, str]:
-    year = rng.randrange(1700, 1900)
-    facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
-    facts |= {"year": str(year), "later": str(year + rng.randrange(20, 60)), "number": str(rng.randrange(14, 40))}
-    facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
-    story = rng.choice(texts()["stories"])
-    near, far = (texts()["documents"][name] for name in story["documents"])
-    first, second = (_Document(**{part: text.format_map(facts) for part, text in each.items()}) for each in (near, far))
-    return first, second, story["question"].format_map(facts)
+    stories = []
+    for _ in range(count):
+        facts = {kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}
+        year = rng.randrange(1700, 1900)
+        facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
+        facts |= {"year": str(year), "later": str(year + rng.randrange(20, 60)), "number": str(rng.randrange(14, 40))}
+        facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
+        story = rng.choice(texts()["stories"])
+        documents = (texts()["documents"][name] for name in story["documents"])
+        first, second = (
+            _Document(**{part: text.format_map(facts) for part, text in each.items()}) for each in documents
+        )
+        stories.append((first, second, story["question"].format_map(facts)))
+    return stories
 
 
 def _name(number: int, letters: list[str]) -> str:

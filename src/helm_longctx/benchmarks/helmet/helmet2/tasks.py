@@ -6,6 +6,7 @@ from the published tasks in their files, which were measured with Llama 3's toke
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from helm_longctx.benchmarks.helmet import scoring as published
 from helm_longctx.benchmarks.helmet.helmet2 import data
@@ -66,27 +67,25 @@ FOLDERS = {
 """Maps the start of HELMET's names of RULER's tasks to the start of their folders' names."""
 
 
+# The published tasks are generated where files are missing; these are not.
+_replace = partial(replace, optional_sources=lambda length: (), any_length=False, most_samples=None)
+
+
 def _ruler(task: Task) -> Task:
     name = task.name.removeprefix("ruler_")
     folder = next((name.replace(start, new) for start, new in FOLDERS.items() if name.startswith(start)), name)
-    return replace(
+    return _replace(
         task,
         sizes={length: length for length in LENGTHS},
         sources=lambda length: (data.release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
-        optional_sources=lambda length: (),
-        any_length=False,
-        most_samples=None,
     )
 
 
-_JSON_KV = replace(
+_JSON_KV = _replace(
     JSON_KV,
     sizes=PAIRS,
     score=score_json_kv,
     sources=lambda length: (data.release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
-    optional_sources=lambda length: (),
-    any_length=False,
-    most_samples=None,
 )
 
 
