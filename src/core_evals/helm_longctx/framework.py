@@ -5,7 +5,6 @@ writes it. NeMo Evaluator fills in the command with Jinja and runs it in bash. J
 JSON in single quotes is one word.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -19,30 +18,14 @@ LONGEST_DEFAULT = STANDARD["128k"]
 """Upper limit of the default length: the length of the publications' main tables."""
 
 PARAMS = (
-    "task",
-    "limit_samples",
-    "parallelism",
-    "request_timeout",
-    "max_retries",
-    "max_new_tokens",
-    "temperature",
-    "top_p",
+    *("task", "limit_samples", "parallelism", "request_timeout", "max_retries"),
+    *("max_new_tokens", "temperature", "top_p"),
 )
 """Parameters of NeMo Evaluator that the command takes."""
 
 EXTRA = {
-    "length": None,
-    "subject": None,
-    "task": None,
-    "subset": None,
-    "style": None,
-    "num_train_trials": None,
-    "num_output_tokens": None,
-    "max_length": None,
-    "tokenizer": None,
-    "arguments": None,
-    "data_path": None,
-    "judge": None,
+    **dict.fromkeys(("length", "subject", "task", "subset", "style", "num_train_trials", "num_output_tokens")),
+    **dict.fromkeys(("max_length", "tokenizer", "arguments", "data_path", "judge")),
     "gpt_judge_api_key": "GPT_JUDGE_API_KEY",
     "llama_judge_api_key": "LLAMA_JUDGE_API_KEY",
     "claude_judge_api_key": "CLAUDE_JUDGE_API_KEY",
@@ -68,6 +51,20 @@ _TARGET = {
 
 def make_framework() -> str:
     """Return the content of `framework.yml`."""
+    parts = {
+        "output_dir": "config.output_dir",
+        "params": _mapping({name: f"config.params.{name}" for name in PARAMS}),
+        "extra": _mapping({name: f"config.params.extra.{name}" for name in EXTRA}),
+        "target": _mapping(_TARGET),
+    }
+    medical = [_evaluation(name, task.description, name, {}) for name, task in MEDICAL.items()]
+    own = []
+    for benchmark in BENCHMARKS:
+        for name, category in benchmark.entries.items():
+            length = default_length(benchmark, category)
+            about = f"{benchmark.title} {category.title}".strip() + f": {', '.join(t.argument for t in category.tasks)}"
+            extra = {} if length is None else {"length": length_label(length)}
+            own.append(_evaluation(name, about, name, extra))
     content = {
         "framework": {
             "name": "helm_longctx",
@@ -76,39 +73,18 @@ def make_framework() -> str:
             "description": "HELMET, LV-Eval and other long-context benchmarks, equal to their official code, in HELM",
         },
         "defaults": {
-            "command": _command(),
+            "command": f"python -m core_evals.helm_longctx '{{{{ {_mapping(parts)} | tojson }}}}'",
             "config": {"params": {"parallelism": 4, "extra": EXTRA}},
             "target": {"api_endpoint": {"adapter_config": {"mode": "client"}}},
         },
-        "evaluations": [*_own_evaluations(), *_medical_evaluations()],
+        "evaluations": own + medical,
     }
     return _HEADER + yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
-
-
-def _command() -> str:
-    params = {name: f"config.params.{name}" for name in PARAMS}
-    extra = _mapping({name: f"config.params.extra.{name}" for name in EXTRA})
-    parts = {"output_dir": "config.output_dir", "params": _mapping(params), "extra": extra, "target": _mapping(_TARGET)}
-    return f"python -m core_evals.helm_longctx '{{{{ {_mapping(parts)} | tojson }}}}'"
 
 
 def _mapping(expressions: dict[str, str]) -> str:
     """Return a Jinja expression for a mapping of expressions."""
     return "{" + ", ".join(f'"{key}": ({expression})' for key, expression in expressions.items()) + "}"
-
-
-def _own_evaluations() -> Iterator[dict[str, Any]]:
-    for benchmark in BENCHMARKS:
-        for name, category in benchmark.entries.items():
-            length = default_length(benchmark, category)
-            about = f"{benchmark.title} {category.title}".strip()
-            extra = {} if length is None else {"length": length_label(length)}
-            yield _evaluation(name, f"{about}: {', '.join(task.argument for task in category.tasks)}", name, extra)
-
-
-def _medical_evaluations() -> Iterator[dict[str, Any]]:
-    for name, task in MEDICAL.items():
-        yield _evaluation(name, task.description, name, {})
 
 
 def _evaluation(name: str, about: str, task: str, extra: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -38,7 +38,11 @@ def read_results(suite: Path) -> dict[str, Any]:
     for path, spec in read_run_specs(suite):
         if (path / STATS).is_file():
             results = read_run(path, spec, BENCHMARKS)
-            names = _group_names(results, spec)
+            # HELM's own runs have no tasks: theirs is the entry's group.
+            names = {"": _group_of(spec)}
+            if results and results[0].run and results[0].run.tasks:
+                benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
+                names = {task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks}
             found = {names[each.task]: _scores(each) for each in results if each.task in names}
             tasks |= found
             groups[_group_of(spec)] = next(iter(found.values())) if len(found) == 1 else _mean(results)
@@ -57,14 +61,6 @@ def _group_of(spec: Mapping[str, Any]) -> str:
     if benchmark is None:
         return str(spec["groups"][-1])
     return _group_name(benchmark, benchmark.entries[entry].name, spec)
-
-
-def _group_names(results: Sequence[Result], spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return the run group of each task of a run. HELM's own runs have no tasks: theirs is the entry's group."""
-    if not results or not results[0].run or not results[0].run.tasks:
-        return {"": _group_of(spec)}
-    benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
-    return {task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks}
 
 
 def _group_name(benchmark: Benchmark, part: str, spec: Mapping[str, Any]) -> str:
@@ -122,31 +118,22 @@ def write_files(suite: Path, folder: Path) -> None:
         InputError: a file of a run is damaged.
     """
     runs = [run for run, _ in read_run_specs(suite) if (run / STATS).is_file()]
-    _write_lines(folder / "instances.jsonl", (row for run in runs for row in _instances(run)))
-    _write_lines(folder / "results.jsonl", (row for run in runs for row in _results(run)))
+    answers = ((run.name, answer) for run in runs for answer in read_answers(run) if not answer.key[2])
+    _write_lines(folder / "instances.jsonl", ({"run": name, **each.state["instance"]} for name, each in answers))
+    rows = ({"run": run.name, **row} for run in runs for row in read_rows(run / INSTANCE_STATS))
+    _write_lines(folder / "results.jsonl", rows)
     (folder / "responses").mkdir(exist_ok=True)
     for run in runs:
-        _write_lines(folder / "responses" / f"{run.name}.jsonl", _responses(run))
+        responses = (
+            {
+                **{"id": answer.key[1], "task": answer.key[0] or None, "repeat": answer.key[2]},
+                **{name: (answer.state.get("result") or {}).get(name) for name in ("success", "completions", "error")},
+            }
+            for answer in read_answers(run)
+        )
+        _write_lines(folder / "responses" / f"{run.name}.jsonl", responses)
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _instances(run: Path) -> Iterator[dict[str, Any]]:
-    for answer in read_answers(run):
-        if not answer.key[2]:
-            yield {"run": run.name, **answer.state["instance"]}
-
-
-def _responses(run: Path) -> Iterator[dict[str, Any]]:
-    for answer in read_answers(run):
-        result, (task, instance, repeat) = answer.state.get("result") or {}, answer.key
-        place = {"id": instance, "task": task or None, "repeat": repeat}
-        yield {**place, **{name: result.get(name) for name in ("success", "completions", "error")}}
-
-
-def _results(run: Path) -> Iterator[dict[str, Any]]:
-    for row in read_rows(run / INSTANCE_STATS):
-        yield {"run": run.name, **row}

@@ -13,7 +13,6 @@ from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.keys.find import FAMILIES, family_of
 from helm_longctx.models.apis.oauth import find_tokens
-from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -58,8 +57,11 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     _check_adapter(target, request)
     model, judges = _model(request), list(_judges(request))
     entries = list(_entries(request))
+    tasks = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
+    models = [model["name"], *(str(each.get("name") if isinstance(each, dict) else each) for each in judges)]
     values = {
-        "suite": _suite(entries, [model["name"], *(_name(judge) for judge in judges)]),
+        # The name depends on tasks, lengths, models and judges, so that other results are in other suites.
+        "suite": shorten_name(re.sub(r"[^\w.-]+", "_", "_".join([tasks, *models])), 80),
         "output_path": str(folder),
         "local_path": str(folder / CONFIGS),
         "entries": entries,
@@ -124,21 +126,17 @@ def _entries(request: EvaluationRequest) -> Iterator[str]:
         extra["num_output_tokens"], request["params"]["max_new_tokens"], "extra.num_output_tokens", "max_new_tokens"
     )
     if task in OURS:
-        own = {**_own_arguments(OURS[task], extra), **_without_none(num_output_tokens=tokens)}
+        if extra["subset"] is not None:
+            raise bad_argument("config.params.extra", "subset", extra["subset"], "subject, for tasks of this package")
+        subject = _only_one(extra["subject"], extra["task"], "extra.subject", "extra.task")
+        arguments = {OURS[task].task_argument: subject, "style": extra["style"], "repeats": extra["num_train_trials"]}
+        own = _without_none(**arguments) | dict(extra["arguments"] or {}) | _without_none(num_output_tokens=tokens)
         for length in _as_list(extra["length"]) or [None]:
             yield _entry(task, {**_without_none(length=length), **own})
     elif task in MEDICAL:
         yield from _medical_entries(request, _without_none(num_output_tokens=tokens))
     else:
         raise bad_argument("config.params", "task", task, [*OURS, *MEDICAL])
-
-
-def _own_arguments(benchmark: Benchmark, extra: Mapping[str, Any]) -> dict[str, Any]:
-    if extra["subset"] is not None:
-        raise bad_argument("config.params.extra", "subset", extra["subset"], "subject, for tasks of this package")
-    subject = _only_one(extra["subject"], extra["task"], "extra.subject", "extra.task")
-    arguments = {benchmark.task_argument: subject, "style": extra["style"], "repeats": extra["num_train_trials"]}
-    return _without_none(**arguments) | dict(extra["arguments"] or {})
 
 
 def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> Iterator[str]:
@@ -215,13 +213,3 @@ def _keys(request: EvaluationRequest) -> dict[str, str]:
         for family, name in variables.items()
         if name and os.environ.get(name) and not (name == f"{usual[family]}_API_KEY" and find_tokens(usual[family]))
     }
-
-
-def _name(judge: Any) -> str:
-    return str(judge.get("name")) if isinstance(judge, dict) else str(judge)
-
-
-def _suite(entries: list[str], models: list[str]) -> str:
-    """Return a name that depends on tasks, lengths, models and judges, so that other results are in other suites."""
-    values = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
-    return shorten_name(re.sub(r"[^\w.-]+", "_", "_".join([values, *models])), 80)

@@ -170,6 +170,8 @@ class _NliModel:
         self.longest = _positions(model)
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        import torch
+
         verdicts: list[bool | None] = [None] * len(pairs)
         # The official words (HELMET eval_alce.py _run_nli_autoais).
         form = "premise: {} hypothesis: {}"
@@ -180,19 +182,17 @@ class _NliModel:
         for batch in _batches([lengths[i] for i in fitting]):
             places = [fitting[i] for i in batch]
             padded = self.tokenizer.pad([inputs[i] for i in places], return_tensors="pt").to(self.model.device)
-            for i, verdict in zip(places, self._verdicts(padded), strict=True):
+            with torch.inference_mode():
+                if self.entailed is None:
+                    # The official max_new_tokens; exactly "1" is entailment there, too.
+                    written = self.model.generate(**padded, max_new_tokens=10, do_sample=False)
+                    texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
+                    found = [text == "1" for text in texts]
+                else:
+                    found = [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
+            for i, verdict in zip(places, found, strict=True):
                 verdicts[i] = verdict
         return verdicts
-
-    def _verdicts(self, padded: Any) -> list[bool]:
-        import torch
-
-        with torch.inference_mode():
-            if self.entailed is None:
-                # The official max_new_tokens; exactly "1" is entailment there, too.
-                written = self.model.generate(**padded, max_new_tokens=10, do_sample=False)
-                return [text == "1" for text in self.tokenizer.batch_decode(written, skip_special_tokens=True)]
-            return [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
 
 
 def find_commit(model: str, revision: str) -> str | None:

@@ -114,7 +114,9 @@ class Judge:
                 estimate = Usage(len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS)
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
-            if text and verdict is not None and output_truncated(result) and _may_go_on(request, text, verdict):
+            # A verdict at the very end of a cut reply could be only its beginning, as `GRADE: 1` of `GRADE: 10`.
+            is_open = text and output_truncated(result) and (text[-1].isalnum() or text[-1] == ".")
+            if is_open and verdict is not None and _parse(request, f"{text}0") != verdict:
                 # Scorers read the text, so it is not kept.
                 text, verdict, error = None, None, "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
@@ -157,11 +159,6 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
         return request.parse(text)
     except Exception:  # of a benchmark's parser; another reply can have a verdict
         return None
-
-
-def _may_go_on(request: JudgeRequest, text: str, verdict: Verdict) -> bool:
-    """Whether a verdict is at the very end and could be only its beginning, as `GRADE: 1` of `GRADE: 10`."""
-    return (text[-1].isalnum() or text[-1] == ".") and _parse(request, f"{text}0") != verdict
 
 
 def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:

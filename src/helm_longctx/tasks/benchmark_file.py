@@ -59,6 +59,8 @@ def read_benchmark(
     ]
     terms = {address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()}
     repository, _, commit = about["revision"].partition("@")
+    axis: dict[str, Any] = {**about.pop("axis", {})}
+    axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
     published = partial(read_published, package, categories)
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
@@ -68,18 +70,11 @@ def read_benchmark(
     }
     return Benchmark(
         **{"url": f"https://github.com/{repository}/tree/{commit}", **_with_tuples(about)}
-        | {"axis": _axis(about.get("axis")), "data": terms | {**(data or {})}, "metrics": (*own, *metrics)}
+        | {"axis": Axis(**axis) if axis else None, "data": terms | {**(data or {})}, "metrics": (*own, *metrics)}
         | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
         | {"categories": tuple(categories), **further}
     )
-
-
-def _axis(about: Mapping[str, Any] | None) -> Axis | None:
-    if about is None:
-        return None
-    limits: dict[str, Any] = {name: parse_length(about[name]) for name in ("shortest", "longest") if name in about}
-    return Axis(about["unit"], limits_prompt=about.get("limits_prompt", False), **limits)
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:

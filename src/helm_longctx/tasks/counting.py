@@ -164,7 +164,14 @@ class _WordCounter:
         return sum(self._encode([f"a {word}" for word in words])) - len(words) * self._before["a"]
 
     def _count_parts(self, words: Sequence[str]) -> int:
-        numbers, parts = self._split(words)
+        # Of the numbers the tokens are counted, and of the texts between them, split before hyphens.
+        text = (" " + " ".join(words)).translate(_ZEROS)
+        for length in range(self._group, 0, -1):
+            text = text.replace("0" * length, CUT)
+        numbers = text.count(CUT)
+        if self._cuts_hyphens:
+            text = _HYPHEN.sub(f"{CUT}-", text)
+        parts = [*filter(None, text.replace(" ", f"{CUT} ").split(CUT))]
         total, new = _look_up(self._parts, parts)
         # White space before a number can have other tokens than at the end of a text, unless it is one character.
         if any(part[-2:].isspace() and len(part) > 1 for part in new):
@@ -172,16 +179,6 @@ class _WordCounter:
         # Each part is tokenized after a character from which no merge can cross to it.
         self._remember(self._parts, {part: "a" if part[0] in " -" else "1" for part in new})
         return total + numbers + _look_up(self._parts, new)[0]
-
-    def _split(self, words: Sequence[str]) -> tuple[int, list[str]]:
-        """Return the number of tokens of the numbers in words, and the texts between numbers, split before hyphens."""
-        text = (" " + " ".join(words)).translate(_ZEROS)
-        for length in range(self._group, 0, -1):
-            text = text.replace("0" * length, CUT)
-        numbers = text.count(CUT)
-        if self._cuts_hyphens:
-            text = _HYPHEN.sub(f"{CUT}-", text)
-        return numbers, [*filter(None, text.replace(" ", f"{CUT} ").split(CUT))]
 
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
         """Tokenize texts, each after `firsts[text]`, and remember their tokens without the tokens of the first

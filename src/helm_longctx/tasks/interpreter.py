@@ -74,11 +74,18 @@ class Interpreter:
         message: Any = {"code": code}
         while True:
             line = self._dialogue.exchange(_write(message), MOST_SECONDS)
-            answer = _read(line)
+            try:
+                # Texts can have lone surrogates, which orjson refuses.
+                answer = json.loads(line or b"null")
+            except (ValueError, RecursionError):
+                answer = None
             if not isinstance(answer, dict):
                 return self._end(f"the code was ended: it exceeded {MOST_SECONDS:g} seconds, the memory, or the output")
             if "call" not in answer:
-                return _as_output(answer)
+                texts = (str(answer.get(name) or "")[:MOST_TEXT] for name in ("text", "error"))
+                text, error = (text.encode("utf-8", "replace").decode() for text in texts)
+                values = answer.get("values")
+                return Output(text, error, values if isinstance(values, dict) else {})
             message = self._call(answer)
 
     def _call(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,18 +115,3 @@ def _write(message: Any) -> bytes:
         return orjson.dumps(message)
     except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
         return json.dumps(message).encode()
-
-
-def _read(line: bytes | None) -> Any:
-    try:
-        # Texts can have lone surrogates, which orjson refuses.
-        return None if line is None else json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_output(answer: Mapping[str, Any]) -> Output:
-    values = answer.get("values")
-    texts = (str(answer.get(name) or "")[:MOST_TEXT] for name in ("text", "error"))
-    text, error = (text.encode("utf-8", "replace").decode() for text in texts)
-    return Output(text, error, values if isinstance(values, dict) else {})

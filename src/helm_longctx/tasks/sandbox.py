@@ -124,7 +124,15 @@ def run(
     with _SLOTS, ExitStack() as stack:
         output = stack.enter_context(_memory_file(b""))
         process, errors, status = _start(stack, command, seconds, program, processes, output)
-        is_finished = _finish(process, stdin, seconds)
+        is_finished = True
+        with process:
+            try:
+                process.communicate(stdin, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                is_finished = False
+            finally:
+                # The sandbox dies with bubblewrap (--die-with-parent). This also runs if we are interrupted.
+                process.kill()
         # bubblewrap writes an exit status only if it has started the command.
         if is_finished and b'"exit-code"' not in _read_all(status):
             reason = _read_all(errors).decode(errors="replace").strip()
@@ -139,15 +147,20 @@ def _start(
     contents = (program, _seccomp_filter(), b"", b"")
     executable, denials, errors, status = (stack.enter_context(_memory_file(each)) for each in contents)
     inherited = [*(file.fileno() for file in (executable, denials, status)), stack.enter_context(_wait_for_all())]
+    # prlimit limits each process that bubblewrap starts, and bubblewrap itself.
+    limits = {"as": MOST_MEMORY, "fsize": MOST_OUTPUT, "nofile": MOST_OPEN_FILES, "cpu": int(seconds) + 1, "core": 0}
+    limit_command = [_find("prlimit"), *(f"--{name}={value}" for name, value in limits.items()), "--"]
+    # Root, who has no limit on processes, starts it as another user.
+    user: dict[str, Any] = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
     process = subprocess.Popen(
-        [*_limit_command(seconds), *_bwrap_command(executable, denials, status, processes), *command],
+        [*limit_command, *_bwrap_command(executable, denials, status, processes), *command],
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=errors,
         pass_fds=inherited,
         cwd="/",
         env={},
-        **_user_arguments(),
+        **user,
     )
     return process, errors, status
 
@@ -209,25 +222,6 @@ class Dialogue:
         self._stack.close()
 
 
-def _finish(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> bool:
-    """Give a process its input and wait until it ends. Kill it after the time limit, and then return False."""
-    with process:
-        try:
-            process.communicate(stdin, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            # The sandbox dies with bubblewrap (--die-with-parent). This also runs if we are interrupted.
-            process.kill()
-    return True
-
-
-def _limit_command(seconds: float) -> list[str]:
-    """Return the command line of prlimit, which limits each process that bubblewrap starts, and bubblewrap itself."""
-    limits = {"as": MOST_MEMORY, "fsize": MOST_OUTPUT, "nofile": MOST_OPEN_FILES, "cpu": int(seconds) + 1, "core": 0}
-    return [_find("prlimit"), *(f"--{name}={value}" for name, value in limits.items()), "--"]
-
-
 def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int) -> list[str]:
     """Return the command line of bubblewrap. The command that it runs follows."""
     return [
@@ -248,11 +242,6 @@ def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO, pr
 def _find(name: str) -> str:
     """Return the path of a program, because `Popen` finds none without an environment."""
     return shutil.which(name) or name
-
-
-def _user_arguments() -> dict[str, Any]:
-    """Return the arguments with which `Popen` uses another user instead of root, who has no limit on processes."""
-    return {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
 
 
 _Step = tuple[int, int, int, int]

@@ -119,7 +119,6 @@ def test_documents_cut_from_the_prompt_were_not_shown(
             return [True] * len(pairs)
 
     monkeypatch.setattr(entailment, "find_entailment", lambda *arguments: Yes())
-    monkeypatch.setattr("helm_longctx.benchmarks.helmet.judge.find_entailment", lambda *arguments: Yes())
     annotator = CitationAnnotator("x", None, str(tmp_path))  # type: ignore[arg-type]
     (state,) = states(mirror, 1)
     whole = annotator.annotate(state)

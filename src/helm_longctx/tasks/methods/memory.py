@@ -70,7 +70,12 @@ class _SharedSystem:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     system: MemorySystem | None = None
-    ask: Callable[..., str] | None = None
+    question: Question | None = None
+
+    def ask(self, *arguments: Any, **named: Any) -> str:
+        """Send a prompt as a request of the question that uses the system now."""
+        assert self.question
+        return self.question.ask(*arguments, **named)
 
 
 _lock = threading.Lock()
@@ -93,9 +98,9 @@ def answer_with(make: Callable[..., MemorySystem], question: Question) -> str:
         slot.lock.acquire()
     try:
         # The requests of feeding have the label of their own, and belong to the question that is asked first.
-        slot.ask = question.ask
+        slot.question = question
         if slot.system is None:
-            system = make(_ask_by(slot)) if inspect.signature(make).parameters else make()
+            system = make(slot.ask) if inspect.signature(make).parameters else make()
             system.reset()
             for part in question.parts(int(question.arguments["turn"])):
                 system.feed(part.text, part.metadata)
@@ -103,16 +108,6 @@ def answer_with(make: Callable[..., MemorySystem], question: Question) -> str:
         return slot.system.answer(question.task)
     finally:
         slot.lock.release()
-
-
-def _ask_by(slot: _SharedSystem) -> Callable[..., str]:
-    """Return a function that sends a prompt as a request of the question that uses the system now."""
-
-    def ask(*arguments: Any, **named: Any) -> str:
-        assert slot.ask
-        return slot.ask(*arguments, **named)
-
-    return ask
 
 
 def find_system(where: str) -> Callable[..., MemorySystem]:
