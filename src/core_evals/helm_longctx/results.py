@@ -76,25 +76,17 @@ def _scores(result: Result) -> Scores:
         main = {} if row.score is None else {MAIN_METRIC: row.score}
         for name, value in {**row.values, **main}.items():
             values[name].append((value, row.group))
-    return {
-        name: {"value": statistic.interval.mean, "stats": _spread(values.get(name, []))}
-        for name, statistic in result.statistics.items()
-    }
-
-
-def _spread(pairs: list[tuple[float, str]]) -> dict[str, float]:
-    if not pairs:
-        return {}
-    values, groups = zip(*pairs, strict=True)
-    spread = {
-        "count": len(values),
-        "min": min(values),
-        "max": max(values),
-        "mean": fmean(values),
-        "stddev": pstdev(values),
-    }
-    error = standard_error(values, groups)
-    return spread if math.isnan(error) else {**spread, "stderr": error}
+    scores: Scores = {}
+    for name, statistic in result.statistics.items():
+        spread: dict[str, float] = {}
+        if name in values:
+            numbers, groups = zip(*values[name], strict=True)
+            spread = {"count": len(numbers), "min": min(numbers), "max": max(numbers), "mean": fmean(numbers)}
+            spread["stddev"] = pstdev(numbers)
+            if not math.isnan(error := standard_error(numbers, groups)):
+                spread["stderr"] = error
+        scores[name] = {"value": statistic.interval.mean, "stats": spread}
+    return scores
 
 
 def _mean(results: Sequence[Result]) -> Scores:

@@ -167,7 +167,17 @@ class _NliModel:
 
     def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
         self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
-        self.longest = _positions(model)
+        # The longest input in tokens for which the model has positions; relative positions (T5) have no limit.
+        tables = [
+            module
+            for name, module in model.named_modules()
+            if name.endswith(("position_embeddings", "embed_positions")) and hasattr(module, "num_embeddings")
+        ]
+        # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
+        unused = [getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables]
+        # Models with several tables (encoder and decoder) are limited by the smallest.
+        lengths = (table.num_embeddings - skipped for table, skipped in zip(tables, unused, strict=True))
+        self.longest: float = min(lengths, default=math.inf)
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         import torch
@@ -250,19 +260,6 @@ def _entailment_label(name: str, config: Any) -> int | None:
     if config.is_encoder_decoder:
         return None
     raise InputError(f"judge={name!r} has no label 'entailment', only {', '.join(config.id2label.values())}")
-
-
-def _positions(model: Any) -> float:
-    """Return the longest input in tokens for which a model has positions; relative positions (T5) have no limit."""
-    tables = [
-        module
-        for name, module in model.named_modules()
-        if name.endswith(("position_embeddings", "embed_positions")) and hasattr(module, "num_embeddings")
-    ]
-    # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
-    unused = [getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables]
-    # Models with several tables (encoder and decoder) are limited by the smallest.
-    return min((t.num_embeddings - skipped for t, skipped in zip(tables, unused, strict=True)), default=math.inf)
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -52,19 +52,6 @@ class _Output(io.StringIO):
         return len(text)
 
 
-def _execute(code: str, space: dict[str, Any]) -> tuple[str, str]:
-    output, error = _Output(), ""
-    sys.stdout = sys.stderr = output
-    try:
-        exec(compile(code, "<code>", "exec"), space)  # noqa: S102  # in the sandbox
-    except BaseException:
-        kind, value, trace = sys.exc_info()
-        error = "".join(traceback.format_exception(kind, value, trace.tb_next if trace else None))
-    finally:
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    return output.getvalue(), error[-20000:]
-
-
 def main() -> None:
     """Read the variables and then pieces of code until the input ends."""
     random.seed(0)  # the same code gives the same output when a run goes on
@@ -74,9 +61,17 @@ def main() -> None:
     space.update((name, _function(name)) for name in setup["functions"])
     _answer({})
     while line := _IN.readline():
-        text, error = _execute(json.loads(line)["code"], space)
+        output, error = _Output(), ""
+        sys.stdout = sys.stderr = output
+        try:
+            exec(compile(json.loads(line)["code"], "<code>", "exec"), space)  # noqa: S102  # in the sandbox
+        except BaseException:
+            kind, value, trace = sys.exc_info()
+            error = "".join(traceback.format_exception(kind, value, trace.tb_next if trace else None))
+        finally:
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         values = {name: _plain(space[name]) for name in setup["exports"] if name in space}
-        _answer({"text": text, "error": error, "values": values})
+        _answer({"text": output.getvalue(), "error": error[-20000:], "values": values})
 
 
 if __name__ == "__main__":

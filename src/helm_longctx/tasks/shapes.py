@@ -14,7 +14,6 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.task import Task
 
 
 class Shape(NamedTuple):
@@ -50,7 +49,12 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
                 root = Path(folder)
                 shapes = [_peek(f"{entry.name}:{task.name}", source, root) for source in sources]
                 if all(shape.result == "same" for shape in shapes):
-                    result, why = _load(task, entry, root)
+                    result: Literal["same", "differs", "one row"] = "same"
+                    why = ""
+                    try:
+                        next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
+                    except InputError as error:
+                        result, why = "differs" if isinstance(error, ShapeError) else "one row", str(error)
                     shapes = [shape._replace(result=result, why=why.replace(f"{root}/", "")) for shape in shapes]
             yield from shapes
 
@@ -75,13 +79,3 @@ def _peek(entry: str, source: Source, root: Path) -> Shape:
     }
     text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return shape._replace(columns=text, result="same", why="") if files else shape
-
-
-def _load(task: Task, entry: Entry, root: Path) -> tuple[Literal["same", "differs", "one row"], str]:
-    try:
-        next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
-    except ShapeError as error:
-        return "differs", str(error)
-    except InputError as error:
-        return "one row", str(error)
-    return "same", ""

@@ -20,7 +20,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from jieba import Tokenizer
@@ -157,7 +156,15 @@ def split_sentences(text: str) -> list[list[str]]:
 
 def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> set[str] | None:
     """Return the words of the longest common subsequence that the package finds; None if its recursion is too deep."""
-    table = _lengths(gold, output)
+    # The lengths of the longest common subsequences of all pairs of prefixes. Words become numbers, so that NumPy can
+    # compare a whole row at once.
+    numbers = {word: number for number, word in enumerate(output)}
+    columns = np.array([numbers[word] for word in output])
+    table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)
+    for row, word in enumerate(gold):
+        matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
+        # A cell is never less than its left neighbour, hence the running maximum.
+        np.maximum.accumulate(np.maximum(table[row, 1:], matched), out=table[row + 1, 1:])
     words: set[str] = set()
     row, column = len(gold), len(output)
     for _ in range(most_steps + 1):
@@ -172,16 +179,3 @@ def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> 
         else:
             column -= 1
     return None
-
-
-def _lengths(gold: list[str], output: list[str]) -> npt.NDArray[np.int32]:
-    """Return the lengths of the longest common subsequences of all pairs of prefixes."""
-    # Words become numbers, so that NumPy can compare a whole row at once.
-    numbers = {word: number for number, word in enumerate(output)}
-    columns = np.array([numbers[word] for word in output])
-    table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)
-    for row, word in enumerate(gold):
-        matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
-        # A cell is never less than its left neighbour, hence the running maximum.
-        np.maximum.accumulate(np.maximum(table[row, 1:], matched), out=table[row + 1, 1:])
-    return table

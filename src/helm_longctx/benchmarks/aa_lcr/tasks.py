@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.aa_lcr import prompts
@@ -68,13 +67,22 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 @take_sample
 def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of version 1.1 in file order."""
+    """Load the questions of version 1.1 in file order, each with its documents in the order of the file names."""
     path = root / DOCUMENTS_1_1.path
     try:
         with zipfile.ZipFile(path) as archive:
             members = {_plain_name(member.filename): member for member in archive.infolist()}
             for number, row in enumerate(read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)):
-                yield _example(number, row, _join_documents(row, archive, members, path))
+                folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
+                names = [f"{folder}/{name.strip()}" for name in row["data_source_filenames"].split(";") if name.strip()]
+                if missing := [name for name in names if _plain_name(name) not in members]:
+                    raise InputError(f"{path}: it has no file {missing[0]!r}; fetch it again")
+                found = [members[_plain_name(name)] for name in names]
+                if sum(member.file_size for member in found) > MOST_BYTES:
+                    raise InputError(f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes")
+                texts = enumerate((archive.read(member).decode("utf-8") for member in found), 1)
+                documents = (DOCUMENT.format(number=place, text=text) for place, text in texts)
+                yield _example(number, row, "\n\n".join(documents))
     except _BAD_ARCHIVE as error:
         raise InputError(f"{path}: it is not a zip file of texts ({type(error).__name__})") from error
 
@@ -82,21 +90,6 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
 def _example(number: int, row: Mapping[str, str], context: str) -> Example:
     fields, group = {"context": context, "question": row["question"]}, f"documents {digest(context)[:12]}"
     return Example(f"aa_lcr-{number}", fields, [row["answer"]], "official", group=group)
-
-
-def _join_documents(
-    row: Mapping[str, str], archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], path: Path
-) -> str:
-    """Return the documents of a question, in the order of the file names."""
-    folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-    names = [f"{folder}/{name.strip()}" for name in row["data_source_filenames"].split(";") if name.strip()]
-    if missing := [name for name in names if _plain_name(name) not in members]:
-        raise InputError(f"{path}: it has no file {missing[0]!r}; fetch it again")
-    found = [members[_plain_name(name)] for name in names]
-    if sum(member.file_size for member in found) > MOST_BYTES:
-        raise InputError(f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes")
-    texts = (archive.read(member).decode("utf-8") for member in found)
-    return "\n\n".join(DOCUMENT.format(number=number, text=text) for number, text in enumerate(texts, 1))
 
 
 def _plain_name(name: str) -> str:

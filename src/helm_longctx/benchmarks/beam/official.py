@@ -6,7 +6,6 @@ Source: mohammadtavakoli78/BEAM at 2e44c8d, prompts.py (`unified_llm_judge_base_
 
 import ast
 from functools import cache, partial
-from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
@@ -36,20 +35,16 @@ class Texts(NamedTuple):
     same: list[str]
 
 
+@cache
 def read_texts(root: DataRoot) -> Texts:
     """Read the official texts. The files are parsed, and no code of them is executed.
 
     Raises:
         InputError: a file is not the official one.
     """
-    return _read(root.path)
-
-
-@cache
-def _read(root: Path) -> Texts:
     try:
         prompts, evaluation, methods = (
-            ast.parse((root / each.path).read_text(encoding="utf-8")) for each in (PROMPTS, EVALUATION, METHODS)
+            ast.parse((root.path / each.path).read_text(encoding="utf-8")) for each in (PROMPTS, EVALUATION, METHODS)
         )
         (judge,) = (
             ast.literal_eval(each.value)
@@ -59,7 +54,7 @@ def _read(root: Path) -> Texts:
         ((question,),) = _find_contents(methods, "probing_question_evaluation")
         (system,), same = _find_contents(evaluation, "llm_equivalence")
     except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{root / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam") from error
+        raise InputError(f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam") from error
     return Texts(question, judge, system, same)
 
 

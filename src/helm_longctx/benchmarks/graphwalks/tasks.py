@@ -177,26 +177,23 @@ def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: in
     depth = (settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)) if kind == "bfs" else None
     # Beyond the longest length in the table, the number of edges grows in proportion.
     edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1))
+    allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
         graph = draw_edges(rng, edges, depth or 1, size or NODES_AT_DEPTH)
-        operation, nodes = _draw_operation(rng, graph, depth, size)
+        children = list_children(graph) if depth else {}
+        for _ in range(TRIES):
+            operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
+            nodes = search(children, operation.node, depth) if depth else operation.answer(graph)
+            if len(nodes) in allowed:
+                break
+        else:
+            found = f"{size} nodes" if size else "a node"
+            raise InputError(f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth")
         wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
         prompt = prompts.PROMPT.format(edges=lines, operation=wording)
         yield Example(f"{kind}-{number}", {}, nodes, "generated", messages=[{"role": "user", "content": prompt}])
-
-
-def _draw_operation(rng: Random, edges: Edges, depth: int | None, size: int | None) -> tuple[Operation, list[str]]:
-    allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
-    children = list_children(edges) if depth else {}
-    for _ in range(TRIES):
-        operation = Operation(rng.choice(edges)[0 if depth else 1], depth)
-        nodes = search(children, operation.node, depth) if depth else operation.answer(edges)
-        if len(nodes) in allowed:
-            return operation, nodes
-    found = f"{size} nodes" if size else "a node"
-    raise InputError(f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth")
 
 
 _LIST = re.compile(r"Final Answer:\s*\[(.*)\]")
@@ -228,7 +225,6 @@ def _nodes(text: str) -> set[str]:
     return {item.strip() for item in text.split(",") if item.strip()}
 
 
-HUB_BUDGET, GENERATED_BUDGET = 16384, 1000
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {"bfs": ("BFS", ("depth",)), "parents": ("Parents", ())}
 
 _task = partial(
@@ -243,30 +239,29 @@ def _generated_task(kind: str, size: int | None = None) -> Task:
         name=f"{kind}_same_size" if size else kind,
         title=f"{title}, answers of the same size" if size else title,
         load=load,
-        max_tokens=GENERATED_BUDGET,
+        max_tokens=1000,
         sizes=EDGES,
         any_length=True,
         arguments=("seed", *arguments),
     )
 
 
-def _hub_task(kind: str, corrected: bool) -> Task:
-    title, arguments = KINDS[kind]
-    return _task(
+_GENERATED = tuple(map(_generated_task, KINDS))
+_SAME_SIZE = _generated_task("bfs", SAME_NODES)
+_OPENAI = tuple(
+    _task(
         name=f"openai_{kind}{'_corrected' if corrected else ''}",
         title=f"OpenAI's {title}{' (corrected)' if corrected else ''}",
         load=partial(load_hub, kind=kind, corrected=corrected),
-        max_tokens=HUB_BUDGET,
+        max_tokens=16384,
         sizes={length: EDGES[length] for length in CHARACTERS},
         # The hub has fewer rows of any operation at any length, so all of them are asked.
         num_samples=400,
         sources=lambda length: (SOURCE,),
         arguments=arguments,
     )
-
-
-_GENERATED = tuple(map(_generated_task, KINDS))
-_SAME_SIZE = _generated_task("bfs", SAME_NODES)
-_OPENAI = tuple(_hub_task(kind, corrected) for corrected in (False, True) for kind in KINDS)
+    for corrected in (False, True)
+    for kind, (title, arguments) in KINDS.items()
+)
 
 GRAPHWALKS = read_benchmark(__package__, (Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),))

@@ -6,13 +6,12 @@ Source: Quehry/HelloBench at d403282, run.py and llm_judge.py (the formats), and
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.benchmarks.hellobench.tasks import FILES, JUDGE, WEIGHTS, read_rows, score_reply
 from helm_longctx.data.fetch import ensure
-from helm_longctx.tasks import DataRoot, FileRow, InputError, JsonLines
+from helm_longctx.tasks import DataRoot, InputError, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jury
 
@@ -31,27 +30,19 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     ensure((FILES[name], WEIGHTS), root, "helm-longctx fetch hellobench")
     records = {row["id"]: record for row, record in read_rows(name, root)}
     is_judged = _JUDGED in rows[0]
-    outputs = [_output(row, records, is_judged) for row in rows]
+    outputs = []
+    for row in rows:
+        if row["id"] not in records:
+            raise InputError(f"{row}: HelloBench has no instruction {row['id']!r}")
+        # The list of scores takes the place of the judge's reply.
+        reply, record = json.dumps(row.get(_JUDGED), ensure_ascii=False), records[row["id"]]
+        record = {**record, "question": row["instruction"]}
+        verdicts = {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
+        notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}
+        outputs.append(Output(row["id"], row["response"], [], record, prompt=row["instruction"], notes=notes))
     own = f"hellobench{'_words' if name[-1] == 'k' else ''}:task={name}{'' if is_judged else ',judge=none'}"
     # The official scripts name the folder after the model.
     yield OutputRun(entry or own, path.resolve().parent.name, outputs, [f"{path}:{row.number}" for row in rows])
-
-
-def _output(row: FileRow, records: Mapping[str, Mapping[str, Any]], is_judged: bool) -> Output:
-    if row["id"] not in records:
-        raise InputError(f"{row}: HelloBench has no instruction {row['id']!r}")
-    record = records[row["id"]]
-    # The list of scores takes the place of the judge's reply.
-    reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
-    verdicts = {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
-    return Output(
-        id=row["id"],
-        prediction=row["response"],
-        references=[],
-        record={**record, "question": row["instruction"]},
-        prompt=row["instruction"],
-        notes={"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {},
-    )
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

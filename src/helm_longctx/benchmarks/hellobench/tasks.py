@@ -65,29 +65,24 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str, Any]]]:
     """Yield the rows of a task's file, each with the checklist and the weights of its items."""
-    weights = _read_weights(root)
+    path, what = root / WEIGHTS.path, "not an assignment of a dictionary of lists"
+    try:
+        # The file is an assignment of a Python dictionary.
+        weights = ast.literal_eval(path.read_text(encoding="utf-8").partition("=")[2].strip())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path}: {what}") from error
+    if not isinstance(weights, dict):
+        raise InputError(f"{path}: {what}")
+    for category, own in weights.items():
+        WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
     for row in JsonLines(root / FILES[name].path, {"id": str, "category": str, "instruction": str, "checklists": list}):
         TEXTS.check(f"{row}: column 'checklists'", row["checklists"])
         own = weights.get(row["category"], ())
         if len(own) != len(row["checklists"]):
             raise InputError(f"{row}: {len(row['checklists'])} checklists, but {len(own)} weights in {WEIGHTS.path}")
         yield row, {"checklists": row["checklists"], "weights": own}
-
-
-def _read_weights(root: DataRoot) -> Mapping[str, Sequence[float]]:
-    """Read the weights by category. The file is an assignment of a Python dictionary."""
-    path = root / WEIGHTS.path
-    try:
-        weights = ast.literal_eval(path.read_text(encoding="utf-8").partition("=")[2].strip())
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path}: not an assignment of a dictionary of lists") from error
-    if not isinstance(weights, dict):
-        raise InputError(f"{path}: not an assignment of a dictionary of lists")
-    for category, own in weights.items():
-        WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
-    return weights
 
 
 JUDGE = "openai/gpt-4o-2024-05-13"

@@ -139,15 +139,23 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     (path,) = task.paths(settings.length)
     name = task.argument
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
-        text = row["context"]
-        whole = not _REAL_TEXTS.match(name)
+        text, asked = row["context"], row["input"]
+        fields = {"context": text, "input": asked, "question": asked}
+        if name in CHOICES:
+            pairs = zip(_LETTERS, _options(row), strict=True)
+            fields["options"] = "\n".join(f"{letter}. {option}" for letter, option in pairs)
+        elif name == "code_run":
+            fields["func_call"] = _find(_CALL, row)
+            fields["func"] = fields["func_call"].partition("(")[0]
+        elif name == "math_find":
+            fields["target"] = _find(_TARGET, row).lower()[: -len(" of")]
         yield Example(
             id=f"{name}-{number}",
-            fields=_fields(name, row),
+            fields=fields,
             references=read_answers(name, _official_answer(name, row), str(row)),
             source="hub",
             messages=() if task.template.names else make_calculation(text),
-            group=text_group(text if whole else text[:_BEGINNING]),
+            group=text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text),
         )
 
 
@@ -193,19 +201,6 @@ def _options(row: FileRow) -> list[str]:
     if not are_all(is_text)(options) or len(options) != len(_LETTERS):  # type: ignore[arg-type]
         raise InputError(f"{row}: column 'options' must be a list of four texts")
     return list(options)  # type: ignore[arg-type]
-
-
-def _fields(name: str, row: FileRow) -> Mapping[str, str]:
-    fields = {"context": row["context"], "input": row["input"], "question": row["input"]}
-    if name in CHOICES:
-        pairs = zip(_LETTERS, _options(row), strict=True)
-        fields["options"] = "\n".join(f"{letter}. {option}" for letter, option in pairs)
-    elif name == "code_run":
-        fields["func_call"] = _find(_CALL, row)
-        fields["func"] = fields["func_call"].partition("(")[0]
-    elif name == "math_find":
-        fields["target"] = _find(_TARGET, row).lower()[: -len(" of")]
-    return fields
 
 
 def _find(pattern: re.Pattern[str], row: FileRow) -> str:

@@ -44,7 +44,12 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
             raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
         texts = {"context": row["context"], "question": row["question"]}
         texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
-        fields = _replace_placeholders({name: text.strip() for name, text in texts.items()})
+        fields = {name: text.strip() for name, text in texts.items()}
+        # Texts can contain placeholders, such as the formula `$Q$` in a paper. The official code replaces one after the
+        # other in the whole prompt, so also in texts that it has inserted before.
+        for place, name in enumerate(fields):
+            for later in [*fields][place + 1 :]:
+                fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
         yield Example(
             id=row["_id"],
             fields=fields,
@@ -61,20 +66,6 @@ def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
     # The official code replaces this placeholder last, so also in a question or a choice that contains it.
     prompt = template.format(**fields, reasoning=REASONING)
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
-
-
-def _replace_placeholders(fields: Mapping[str, str]) -> dict[str, str]:
-    """Replace the placeholders that texts contain, such as the formula `$Q$` in a paper.
-
-    The official code replaces one placeholder after the other in the whole prompt, so also in texts that it has
-    inserted before.
-    """
-    filled, names = {}, list(fields)
-    for number, name in enumerate(names):
-        filled[name] = fields[name]
-        for later in names[number + 1 :]:
-            filled[name] = filled[name].replace(_PLACEHOLDERS[later], fields[later])
-    return filled
 
 
 DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")

@@ -66,24 +66,22 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
     if name not in questions:
         raise InputError(f"{row}: LongMemEval has no question {name!r}")
     question = questions[name]
+    notes: dict[str, Any] = {}
+    if is_judged:
+        label, judge = row.get(_LABEL), JUDGE.rpartition("/")[2]
+        if not isinstance(label, dict) or label.get("model") != judge or not isinstance(label.get("label"), bool):
+            raise InputError(f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false")
+        # A yes or no takes the place of the judge's reply.
+        reply = "yes" if label["label"] else "no"
+        notes = {"jury": make_jury(JUDGE, reply, {ANSWER: tasks.read_label(reply)})}
     return Output(
         id=name,
         prediction=row["hypothesis"],
         references=[str(question["answer"])],
         record={**tasks.make_record(question), "question": question["question"]},
         group=tasks.name_cluster(question),
-        notes={"jury": _jury(row)} if is_judged else {},
+        notes=notes,
     )
-
-
-def _jury(row: FileRow) -> dict[str, Any]:
-    """Return the label in the form of our judge's annotations, with a yes or no in place of the judge's reply."""
-    label = row.get(_LABEL)
-    judge = JUDGE.rpartition("/")[2]
-    if not isinstance(label, dict) or label.get("model") != judge or not isinstance(label.get("label"), bool):
-        raise InputError(f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false")
-    reply = "yes" if label["label"] else "no"
-    return make_jury(JUDGE, reply, {ANSWER: tasks.read_label(reply)})
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

@@ -167,18 +167,10 @@ def search_accuracy(search: str, expected: str) -> float:
     expected_first, *expected_lines = expected.strip().split("\n")
     if first != expected_first or not expected_lines:
         return 0.0
-    index = -1
-    for index, pair in enumerate(zip(lines, expected_lines, strict=False)):  # noqa: B007  # read after the loop
-        if not _same_step(*pair):
+    index, dropped = -1, "drop this branch"
+    for index, (line, step) in enumerate(zip(lines, expected_lines, strict=False)):  # noqa: B007  # read after the loop
+        # Results may differ, but both lines or neither must drop the branch.
+        is_tried = "|- Try" in step and "Pick two numbers" not in step and line.split("=")[0] == step.split("=")[0]
+        if line != step and not (is_tried and (dropped in line) == (dropped in step)):
             break
     return index / len(expected_lines)
-
-
-def _same_step(line: str, expected: str) -> bool:
-    """Return whether two lines are the same step. Results may differ, but both or neither must drop the branch."""
-    if "Pick two numbers" in expected or "|- Try" not in expected:
-        return line == expected
-    dropped = "drop this branch"
-    return line == expected or (
-        line.split("=")[0] == expected.split("=")[0] and (dropped in line) == (dropped in expected)
-    )

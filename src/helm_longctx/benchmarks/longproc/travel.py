@@ -130,7 +130,14 @@ class _Search:
         if len(plan) == self.trip.count:
             self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
             return plan
-        for stop in self._options(day, free, depth):
+        self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
+        if fixed := next((city for city in self.trip.fixed_stays if city["start_day"] == day), None):
+            self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
+            stops = [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
+        else:
+            self._write(depth, prompts.TRAVEL_IS_FREE, cities=_names(city["city"] for city in free))
+            stops = [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
+        for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]
                 # The day of a flight belongs to both cities, so the next stay begins on the last day of this one.
@@ -139,16 +146,6 @@ class _Search:
                     return complete
         self._write(depth + 1, prompts.TRAVEL_FAIL, day=day)
         return None
-
-    def _options(self, day: int, free: Sequence[Constraint], depth: int) -> list[Stop]:
-        """Return the city whose fixed days begin on this day, or else all cities without fixed days."""
-        self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
-        fixed = next((city for city in self.trip.fixed_stays if city["start_day"] == day), None)
-        if fixed:
-            self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
-            return [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
-        self._write(depth, prompts.TRAVEL_IS_FREE, cities=_names(city["city"] for city in free))
-        return [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
 
     def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
         """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""

@@ -19,18 +19,8 @@ import numpy as np
 import orjson
 
 from helm_longctx.benchmarks.ruler import prompts
-from helm_longctx.tasks import DataRoot, PinnedFile, WheelFile
-from helm_longctx.tasks.generation import (
-    Draw,
-    Script,
-    cut_ends,
-    hide,
-    hide_at_depths,
-    join_texts,
-    number_words,
-    write_needles,
-    write_query,
-)
+from helm_longctx.tasks import DataRoot, PinnedFile, WheelFile, generation
+from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, number_words
 from helm_longctx.tasks.key_words import all_words, draw_below, key_words
 from helm_longctx.tasks.sentences import WordsInSentences
 
@@ -164,13 +154,15 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    write = partial(write_needles, sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"))
+    write = partial(
+        generation.write_needles, sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+    )
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
         needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
         if essays:
-            context = hide_at_depths(essays.sentences(size), [write([needle]) for needle in needles], rng)
+            context = generation.hide_at_depths(essays.sentences(size), [write([needle]) for needle in needles], rng)
         # The first needle gets the last place (niah.py:179).
         elif haystack == "needle":
             lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
@@ -179,7 +171,7 @@ def draw_needles(
             hidden = [write([needle]) for needle in reversed(needles)]
             context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
         wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
-        query = write_query([key for key, _ in wanted])
+        query = generation.write_query([key for key, _ in wanted])
         kind = value_kind if values * queries > 1 else value_kind[:-1]
         answers = [value for _, values in wanted for value in values]
         return Draw({"type_needle_v": kind, "query": query}, context, answers)
@@ -303,24 +295,22 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
 
     def draw(number: int, size: int) -> Draw:
         question = questions[number]
-        selection = enumerate(shuffle(_select(rng, question, len(texts), size), script.seed), 1)
+        own, further = question.documents, size - len(question.documents)
+        # If there are not enough documents, all are repeated. In this case, the official code chooses neither the
+        # question's own documents nor random ones (qa.py:138).
+        if size >= len(texts):
+            chosen = [place % len(texts) for place in range(size)]
+        elif further <= len(question.related):
+            chosen = own + rng.sample(question.related, further)
+        else:
+            chosen = own + question.related
+            others = np.delete(np.arange(len(texts)), chosen)
+            chosen += others[rng.sample(range(len(others)), max(0, size - len(chosen)))].tolist()
+        selection = enumerate(shuffle(chosen, script.seed), 1)
         documents = ([start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection)
         return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
-
-
-def _select(rng: Random, question: Question, available: int, size: int) -> list[int]:
-    """Choose the numbers of `size` documents. If there are not enough, repeat all of them."""
-    # In this case, the official code chooses neither the question's own documents nor random ones (qa.py:138).
-    if size >= available:
-        return [place % available for place in range(size)]
-    own, further = question.documents, size - len(question.documents)
-    if further <= len(question.related):
-        return own + rng.sample(question.related, further)
-    own = own + question.related
-    others = np.delete(np.arange(available), own)
-    return own + others[rng.sample(range(len(others)), max(0, size - len(own)))].tolist()
 
 
 @lru_cache(maxsize=8)

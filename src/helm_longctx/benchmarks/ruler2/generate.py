@@ -74,17 +74,17 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
     """Read the questions, and the paragraphs that surround them, each once in the order of the file."""
     questions, context = (root / path for path in HOTPOTQA.paths)
     texts = dict.fromkeys(text for row in JsonLines(context, _CONTEXT_COLUMNS) for _, text in _read_paragraphs(row))
-    return [_read_asked(row) for row in JsonLines(questions, _QUESTION_COLUMNS)], [*texts]
-
-
-def _read_asked(row: FileRow) -> Asked:
-    titles = row["supporting_facts"].get("title")
-    TEXTS.check(f"{row}: the titles of 'supporting_facts'", titles)
-    paragraphs = [*_read_paragraphs(row)]
-    own = [text for title, text in paragraphs if title in titles]
-    if not own:
-        raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
-    return Asked(row["question"], row["answer"], own, [text for title, text in paragraphs if title not in titles])
+    asked = []
+    for row in JsonLines(questions, _QUESTION_COLUMNS):
+        titles = row["supporting_facts"].get("title")
+        TEXTS.check(f"{row}: the titles of 'supporting_facts'", titles)
+        paragraphs = [*_read_paragraphs(row)]
+        own = [text for title, text in paragraphs if title in titles]
+        related = [text for title, text in paragraphs if title not in titles]
+        if not own:
+            raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
+        asked.append(Asked(row["question"], row["answer"], own, related))
+    return asked, [*texts]
 
 
 def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:

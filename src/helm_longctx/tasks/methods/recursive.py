@@ -13,11 +13,11 @@ further interpreter for a part.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from helm_longctx.tasks.interpreter import Interpreter, Output
+from helm_longctx.tasks.interpreter import Interpreter
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.methods.question import Question
 
@@ -93,8 +93,11 @@ def _solve(question: Question, task: str, context: str, calls: _Calls, depth: in
                 if isinstance(final, dict) and final.get("ready"):
                     return str(final.get("content", "")), turn
             messages = _add(messages, "assistant", reply or "(nothing)")
-            if outputs:
-                messages = _add(messages, "user", _show(outputs))
+            for number, output in enumerate(outputs, 1):
+                text = "\n".join(filter(None, (output.text, output.error))) or "No output"
+                more = f"... + [{len(text) - MOST_OUTPUT} chars...]" if len(text) > MOST_OUTPUT else ""
+                head = f"REPL output (block {number}):" if len(outputs) > 1 else "REPL output:"
+                messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
         messages = _add(messages, "user", LAST)
         return question.converse(messages, max(budget, question.max_tokens), label=f"{label} answer").answer, turns
 
@@ -105,16 +108,6 @@ def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str,
     if last["role"] == role:
         return [*before, {"role": role, "content": f"{last['content']}\n\n{text}"}]
     return [*messages, {"role": role, "content": text}]
-
-
-def _show(outputs: Sequence[Output]) -> str:
-    texts = []
-    for number, output in enumerate(outputs, 1):
-        text = "\n".join(filter(None, (output.text, output.error))) or "No output"
-        more = f"... + [{len(text) - MOST_OUTPUT} chars...]" if len(text) > MOST_OUTPUT else ""
-        head = f"REPL output (block {number}):" if len(outputs) > 1 else "REPL output:"
-        texts.append(f"{head}\n{text[:MOST_OUTPUT]}{more}")
-    return "\n\n".join(texts)
 
 
 def _functions(question: Question, calls: _Calls, depth: int) -> dict[str, Callable[..., Any]]:
