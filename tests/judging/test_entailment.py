@@ -185,7 +185,7 @@ def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: p
     assert said == HubEntailment(str(t5)).entails(asked)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(entailment, "_load", None)
+    monkeypatch.setattr(entailment.HubEntailment, "_load", None)
     later = CachedEntailment(HubEntailment("org/nli"), verdicts)
     assert (later.entails(asked), later.name) == (said, name)
 

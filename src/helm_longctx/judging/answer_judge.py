@@ -1,7 +1,8 @@
 """The annotator that judges answers with language models. HELM runs it after the answers and before the metric."""
 
 import logging
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -152,6 +153,34 @@ class AnswerAnnotator(JudgeAnnotator):
             "failed": len(failed) / len(replies),
             **({"errors": errors} if errors else {}),
         }
+
+
+class ModelAnnotator(JudgeAnnotator):
+    """Annotates answers with one model, which need not be a language model."""
+
+    def __init__(self, what: str, find: Callable[[], Any]):
+        """Find the model; None for none. `what` the annotator does stands in the log if that fails."""
+        self._model, self._unavailable, self._logged = None, False, set[str]()
+        try:
+            self._model = find()
+        except Exception as error:  # the answers are paid for, so no error may end the run
+            self._unavailable = True
+            _log.error("%s: %s", what, explain(error))
+
+    def annotate(self, request_state: RequestState) -> dict[str, Any]:
+        """Return the annotation that the metric reads; empty if there is no model or no answer. Never raises."""
+        if self._model is None or not is_answered(request_state):
+            # With `auto` and without a GPU there is no model, which is no failure.
+            return {"failed": True} if self._unavailable and is_answered(request_state) else {}
+        try:
+            return self.judge(request_state, self._model)
+        except Exception as error:  # as above
+            log_once(self._logged, request_state, error)
+            return {"failed": True}
+
+    @abstractmethod
+    def judge(self, state: RequestState, model: Any) -> dict[str, Any]:
+        """Return the annotation of an answer. It may raise any error."""
 
 
 def make_annotator(*tasks: Task) -> type[AnswerAnnotator]:

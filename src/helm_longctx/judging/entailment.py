@@ -159,7 +159,31 @@ class HubEntailment(HubModel):
         return verdicts
 
     def _load(self) -> _NliModel:
-        return _load(self._model, self._version)
+        ignore_broken_torchvision()
+        import torch
+        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
+
+        gpu = torch.cuda.is_available()
+        # transformers ignores the revision if the name is a folder.
+        options: dict[str, Any] = {"revision": self._version, "trust_remote_code": False}
+        try:
+            if self._version is None:
+                raise LookupError("the commit is unknown")
+            config = AutoConfig.from_pretrained(self._model, **options)
+            entailed = _entailment_label(self._model, config)
+            # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
+            tokenizer = AutoTokenizer.from_pretrained(self._model, **options)
+            kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
+            options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
+            model = kind.from_pretrained(self._model, **options)
+        except InputError:
+            raise
+        except Exception as error:  # errors of the hub, the disk, or a broken installation
+            raise InputError(
+                f"judge={self._model!r} is neither a HELM deployment nor a model that can be loaded on this machine"
+                f" ({type(error).__name__}); see {page_address('judges#citations')}"
+            ) from error
+        return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
 class _NliModel:
@@ -221,34 +245,6 @@ def digest_folder(folder: Path) -> str:
     """Return a version for a local model, which changes when a file of its folder changes."""
     files = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir())
     return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
-
-
-def _load(name: str, version: str | None) -> _NliModel:
-    ignore_broken_torchvision()
-    import torch
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
-
-    gpu = torch.cuda.is_available()
-    # transformers ignores the revision if the name is a folder.
-    options: dict[str, Any] = {"revision": version, "trust_remote_code": False}
-    try:
-        if version is None:
-            raise LookupError("the commit is unknown")
-        config = AutoConfig.from_pretrained(name, **options)
-        entailed = _entailment_label(name, config)
-        # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
-        tokenizer = AutoTokenizer.from_pretrained(name, **options)
-        kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
-        options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
-        model = kind.from_pretrained(name, **options)
-    except InputError:
-        raise
-    except Exception as error:  # errors of the hub, the disk, or a broken installation
-        raise InputError(
-            f"judge={name!r} is neither a HELM deployment nor a model that can be loaded on this machine"
-            f" ({type(error).__name__}); see {page_address('judges#citations')}"
-        ) from error
-    return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
 def _entailment_label(name: str, config: Any) -> int | None:

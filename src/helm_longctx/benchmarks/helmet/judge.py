@@ -1,6 +1,5 @@
 """HELMET's judges as HELM annotators, which run between the requests and the metric."""
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,13 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
-from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging import entailment
-from helm_longctx.judging.answer_judge import AnswerAnnotator, explain, is_answered, log_once
+from helm_longctx.judging.answer_judge import AnswerAnnotator, ModelAnnotator
 from helm_longctx.judging.availability import check_judge
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks import DataRoot, InputError, Record
 from helm_longctx.tasks.sample import Sample
-
-_log = logging.getLogger(__name__)
 
 
 class RubricAnnotator(AnswerAnnotator):
@@ -59,7 +55,7 @@ def _data_root() -> DataRoot:
     return DataRoot.find(get_benchmark_output_path())
 
 
-class CitationAnnotator(JudgeAnnotator):
+class CitationAnnotator(ModelAnnotator):
     """Judges which cited documents support an answer.
 
     Args:
@@ -72,14 +68,8 @@ class CitationAnnotator(JudgeAnnotator):
     name = "citations"
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
-        self._entailment: entailment.EntailmentJudge | None = None
-        self._unavailable = False
-        self._logged: set[str] = set()
-        try:
-            self._entailment = entailment.find_entailment(judge, auto_client, Path(file_storage_path))
-        except Exception as error:  # the constructors of HELM's clients raise many kinds
-            self._unavailable = True
-            _log.error("citations are not judged: %s", explain(error))
+        folder = Path(file_storage_path)
+        super().__init__("citations are not judged", lambda: entailment.find_entailment(judge, auto_client, folder))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -93,27 +83,15 @@ class CitationAnnotator(JudgeAnnotator):
         if entailment.is_deployment(judge):
             check_judge(judge, credentials)
 
-    def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the annotation that the metric reads; empty if there is no judge.
+    def judge(self, state: RequestState, model: entailment.EntailmentJudge) -> dict[str, Any]:
+        """Judge the citations of an answer."""
+        record = scored_record(state, Sample.from_json(state.instance.extra_data))
+        where = record["documents"]
+        documents = all_documents(where["file"], where["item"], _data_root())
+        # Documents at the end of a cut prompt are missing or incomplete, so their texts are searched for.
+        prompt = state.request.prompt if state.prompt_truncated else None
 
-        It never raises, because HELM would end the run.
-        """
-        has_answer = is_answered(request_state)
-        if self._entailment is None or not has_answer:
-            # With `auto` and without a GPU there is no judge, which is no failure.
-            return {"failed": True} if self._unavailable and has_answer else {}
-        try:
-            record = scored_record(request_state, Sample.from_json(request_state.instance.extra_data))
-            where = record["documents"]
-            documents = all_documents(where["file"], where["item"], _data_root())
+        def is_shown(number: int) -> bool:
+            return number < where["shown"] and (prompt is None or documents[number]["text"] in prompt)
 
-            # Documents at the end of a cut prompt are missing or incomplete, so their texts are searched for.
-            prompt = request_state.request.prompt if request_state.prompt_truncated else None
-
-            def is_shown(number: int) -> bool:
-                return number < where["shown"] and (prompt is None or documents[number]["text"] in prompt)
-
-            return citations.judge_record({**record, "docs": documents}, self._entailment, is_shown)
-        except Exception as error:  # the answers are paid for, so no error may end the run
-            log_once(self._logged, request_state, error)
-            return {"failed": True}
+        return citations.judge_record({**record, "docs": documents}, model, is_shown)

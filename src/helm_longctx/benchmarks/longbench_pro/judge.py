@@ -3,7 +3,6 @@
 Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/utils.py (`Summary_Max_Semantic_Similarity`).
 """
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,14 +11,13 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm_longctx.benchmarks.longbench_pro.scoring import normalize
 from helm_longctx.benchmarks.longbench_pro.tasks import EMBEDDING_BYTES, EMBEDDING_MODEL, LONGBENCH_PRO
 from helm_longctx.environment import require
-from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.answer_judge import explain, is_answered, log_once
+from helm_longctx.judging.answer_judge import ModelAnnotator
 from helm_longctx.judging.similarity import EmbeddingModel, find_embedding_model
 from helm_longctx.tasks.sample import Sample
 
 
-class SimilarityAnnotator(JudgeAnnotator):
+class SimilarityAnnotator(ModelAnnotator):
     """Measures the similarity of summaries with the best reference summary.
 
     Args:
@@ -30,14 +28,8 @@ class SimilarityAnnotator(JudgeAnnotator):
     name = "similarity"
 
     def __init__(self, judge: str):
-        self._model: EmbeddingModel | None = None
-        self._unavailable = False
-        self._logged: set[str] = set()
-        try:
-            self._model = find_embedding_model(judge, EMBEDDING_MODEL, EMBEDDING_BYTES)
-        except Exception as error:  # the answers are paid for, so no error may end the run
-            self._unavailable = True
-            logging.getLogger(__name__).error("similarity is not measured: %s", explain(error))
+        official = (EMBEDDING_MODEL, EMBEDDING_BYTES)
+        super().__init__("similarity is not measured", lambda: find_embedding_model(judge, *official))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -47,18 +39,13 @@ class SimilarityAnnotator(JudgeAnnotator):
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """Return the similarity and the model's name; empty if there is no model or nothing to measure."""
-        task = LONGBENCH_PRO.task(request_state.instance.sub_split or "")
-        if not (task.has_judge and is_answered(request_state)):
+        is_summary = LONGBENCH_PRO.task(request_state.instance.sub_split or "").has_judge
+        return super().annotate(request_state) if is_summary else {}
+
+    def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:
+        """Measure the similarity of a summary."""
+        record = scored_record(state, Sample.from_json(state.instance.extra_data))
+        summary, answers = normalize(record["prediction"]), list(map(normalize, record["references"]))
+        if not (summary and answers):
             return {}
-        if self._model is None:
-            # With `auto` and without a GPU there is no model, which is no failure.
-            return {"failed": True} if self._unavailable else {}
-        try:
-            record = scored_record(request_state, Sample.from_json(request_state.instance.extra_data))
-            summary, answers = normalize(record["prediction"]), list(map(normalize, record["references"]))
-            if not (summary and answers):
-                return {}
-            return {"value": self._model.best_similarity(answers, summary), "model": self._model.name}
-        except Exception as error:  # as above
-            log_once(self._logged, request_state, error)
-            return {"failed": True}
+        return {"value": model.best_similarity(answers, summary), "model": model.name}
