@@ -43,14 +43,9 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
-        yield Example(
-            id=number_name(f"{row['question_id']}_{row['answer']}", earlier),
-            fields={"question": row["question"], "context": listed},
-            references=[row["answer"]],
-            source="official",
-            record={"num_choice": len(answers)},
-            group=f"question {row['question_id']}",
-        )
+        name = number_name(f"{row['question_id']}_{row['answer']}", earlier)
+        fields, group = {"question": row["question"], "context": listed}, f"question {row['question_id']}"
+        yield Example(name, fields, [row["answer"]], "official", record={"num_choice": len(answers)}, group=group)
 
 
 @take_sample
@@ -63,14 +58,9 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         with suppress(ValueError, RecursionError):
             order = json.loads(order) if isinstance(order, str) else order
         ORDER.check(f"{row}: column 'answer'", order)
-        yield Example(
-            id=number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
-            fields={"context": row["prompt"]},
-            references=[json.dumps(order)],
-            source="official",
-            record={"order": order},
-            group=f"book {row['book_id']}",
-        )
+        name = number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier)
+        fields, group = {"context": row["prompt"]}, f"book {row['book_id']}"
+        yield Example(name, fields, [json.dumps(order)], "official", record={"order": order}, group=group)
 
 
 ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]

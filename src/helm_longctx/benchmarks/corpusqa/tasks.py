@@ -70,16 +70,10 @@ def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...
     # Questions about the only set of documents are a sample of the questions about it. Their scores vary independently.
     shares = len(questions.corpora[task.name]) > 1
     for row in questions.select(task.name):
-        messages = _messages(row)
-        yield Example(
-            id=row["id"],
-            fields={"question": row["question"]},
-            # The official code inserts the answer into the judge's prompt with `str.format`.
-            references=[str(row["answer"])],
-            source="hub",
-            messages=messages,
-            group=f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else "",
-        )
+        messages, fields = _messages(row), {"question": row["question"]}
+        group = f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else ""
+        # The official code inserts the answer into the judge's prompt with `str.format`.
+        yield Example(row["id"], fields, [str(row["answer"])], "hub", messages=messages, group=group)
 
 
 def digest_documents(messages: list[Message]) -> str:

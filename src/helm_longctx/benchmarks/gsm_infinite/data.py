@@ -97,13 +97,9 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         for number in range(each)
     )
     for operations, number, problem in islice(drawn, task.sample(settings)):
-        yield Example(
-            id=f"{operations}-{number}",
-            fields={"context": " ".join(f"{text}." for text in problem.statements), "question": str(problem.value)},
-            references=problem.variables,
-            source="generated",
-            record={"value": problem.value},
-        )
+        fields = {"context": " ".join(f"{text}." for text in problem.statements), "question": str(problem.value)}
+        record = {"value": problem.value}
+        yield Example(f"{operations}-{number}", fields, problem.variables, "generated", record=record)
 
 
 def find_source(name: str, length: int) -> HubDataset:

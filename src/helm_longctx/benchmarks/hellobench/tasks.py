@@ -52,15 +52,9 @@ WEIGHTS_SHAPE = Shape("a list of positive numbers", are_all(lambda value: is_num
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the instructions in file order."""
     for row, record in read_rows(task.name, root):
-        words = LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
-        yield Example(
-            id=row["id"],
-            fields={"input": row["instruction"]},
-            references=[],
-            source="official",
-            record=record,
-            answer_tokens=round(TOKENS_OF_A_WORD * words),
-        )
+        tokens = round(TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS))
+        fields = {"input": row["instruction"]}
+        yield Example(row["id"], fields, [], "official", record=record, answer_tokens=tokens)
 
 
 def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str, Any]]]:

@@ -149,14 +149,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             fields["func"] = fields["func_call"].partition("(")[0]
         elif name == "math_find":
             fields["target"] = _find(_TARGET, row).lower()[: -len(" of")]
-        yield Example(
-            id=f"{name}-{number}",
-            fields=fields,
-            references=read_answers(name, _official_answer(name, row), str(row)),
-            source="hub",
-            messages=() if task.template.names else make_calculation(text),
-            group=text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text),
-        )
+        references = read_answers(name, _official_answer(name, row), str(row))
+        messages = () if task.template.names else make_calculation(text)
+        group = text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text)
+        yield Example(f"{name}-{number}", fields, references, "hub", messages=messages, group=group)
 
 
 def make_calculation(expression: str) -> tuple[Message, ...]:

@@ -129,13 +129,9 @@ def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iter
     """Load the questions in file order."""
     (path,) = task.paths(settings.length)
     for row in JsonLines(root / path, columns):
-        yield Example(
-            id=row["_id"],
-            fields={"context": row["context"], "input": row["input"]},
-            references=row["answers"],
-            source="official",
-            record={name: row[name] for name in task.record_shapes},
-        )
+        fields = {"context": row["context"], "input": row["input"]}
+        record = {name: row[name] for name in task.record_shapes}
+        yield Example(row["_id"], fields, row["answers"], "official", record=record)
 
 
 def repeat_line(messages: Sequence[Message]) -> str | None:

@@ -66,14 +66,9 @@ def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, qu
     for row in questions.select(secondary_task, length_label(settings.level)):
         # The official code removes white space at the ends of the whole prompt.
         context = row["context"].lstrip()
-        yield Example(
-            id=str(row["id"]),
-            fields={"context": context, "question": row[question].rstrip()},
-            references=row["answer"],
-            source="hub",
-            record={name: row[name] for name in task.record_shapes if name in COLUMNS},
-            group=text_group(context),
-        )
+        fields = {"context": context, "question": row[question].rstrip()}
+        record = {name: row[name] for name in task.record_shapes if name in COLUMNS}
+        yield Example(str(row["id"]), fields, row["answer"], "hub", record=record, group=text_group(context))
 
 
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.、):：）]\s*(.+)$", re.MULTILINE)

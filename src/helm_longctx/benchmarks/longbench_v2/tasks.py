@@ -50,15 +50,9 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
         for place, name in enumerate(fields):
             for later in [*fields][place + 1 :]:
                 fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
-        yield Example(
-            id=row["_id"],
-            fields=fields,
-            references=[row["answer"]],
-            source="hub",
-            record={"difficulty": row["difficulty"], "length": row["length"]},
-            group=text_group(fields["context"]),
-            follow_up=make_follow_up(follow_up, fields) if follow_up else None,
-        )
+        about = {"difficulty": row["difficulty"], "length": row["length"]}
+        second, group = make_follow_up(follow_up, fields) if follow_up else None, text_group(fields["context"])
+        yield Example(row["_id"], fields, [row["answer"]], "hub", record=about, group=group, follow_up=second)
 
 
 def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:

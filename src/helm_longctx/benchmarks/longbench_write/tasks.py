@@ -48,14 +48,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     has_rubric = task.has_judge and root.has(RUBRIC.path)
     rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")} if has_rubric else {}
     for number, row in enumerate(JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})):
-        yield Example(
-            id=f"{task.name}-{number}",
-            fields={"input": row["prompt"]},
-            references=[],
-            source="official",
-            record={"length": row["length"], **rubric},
-            answer_tokens=round(TOKENS_OF_A_WORD * row["length"]),
-        )
+        record, tokens = {"length": row["length"], **rubric}, round(TOKENS_OF_A_WORD * row["length"])
+        fields = {"input": row["prompt"]}
+        yield Example(f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens)
 
 
 _DIMENSIONS = ("Relevance", "Accuracy", "Coherence", "Clarity", "Breadth and Depth", "Reading Experience")

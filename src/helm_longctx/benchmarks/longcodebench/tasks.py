@@ -61,13 +61,8 @@ def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterato
         if not context or context not in prompt:
             raise ShapeError(f"{row}: column 'prompt' must contain the text of column 'repo_text'")
         before, _, after = prompt.partition(context)
-        yield Example(
-            id=str(number),
-            fields={"goal": before, "context": context, "question": after + POSTFIX * boxed},
-            references=[row["correct_letter"]],
-            source="hub",
-            group=text_group(context),
-        )
+        fields = {"goal": before, "context": context, "question": after + POSTFIX * boxed}
+        yield Example(str(number), fields, [row["correct_letter"]], "hub", group=text_group(context))
 
 
 def find_letter(answer: str) -> str | None:

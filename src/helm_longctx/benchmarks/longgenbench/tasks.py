@@ -59,14 +59,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     sample = list(islice(rows, task.sample(settings)))
     average = fmean(sum(len(row[name]) for name in CHECKS) for row in sample)
     for number, row in enumerate(sample):
-        yield Example(
-            id=f"{task.name}-{number}",
-            fields={"input": row["prompt"]},
-            references=[],
-            source="official",
-            record={**{name: row[name] for name in COLUMNS}, "average_checks": average},
-            answer_tokens=task.output_tokens(settings),
-        )
+        fields, tokens = {"input": row["prompt"]}, task.output_tokens(settings)
+        record = {**{name: row[name] for name in COLUMNS}, "average_checks": average}
+        yield Example(f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens)
 
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"

@@ -55,13 +55,9 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
             drawn = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
             for repeat, draw in enumerate(drawn):
                 context = prompts.SEPARATOR.join(draw.documents)
-                yield Example(
-                    id=f"{patient}-{number}-{repeat}",
-                    fields={"question": question["question"], "options": options, "context": context},
-                    references=["F"] if setting == "unanswerable" else find_letters(question),
-                    source="official",
-                    group=patient,
-                )
+                fields = {"question": question["question"], "options": options, "context": context}
+                references = ["F"] if setting == "unanswerable" else find_letters(question)
+                yield Example(f"{patient}-{number}-{repeat}", fields, references, "official", group=patient)
 
 
 Select = Callable[[Iterable[str], Iterable[str]], list[str]]

@@ -54,15 +54,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     rows = list(data.problems(task.name, length_label(settings.level), root / data.FOLDER))
     for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:
         problem = rows[number]
-        yield Example(
-            id=f"{task.name}-{problem.number}",
-            fields={},
-            references=[problem.reference],
-            source="official",
-            # The evaluator does not read the rest of the item, which is in the prompt.
-            record={"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}},
-            messages=[{"role": "user", "content": problem.prompt}],
-        )
+        # The evaluator does not read the rest of the item, which is in the prompt.
+        record = {"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}}
+        name, messages = f"{task.name}-{problem.number}", [{"role": "user", "content": problem.prompt}]
+        yield Example(name, {}, [problem.reference], "official", record=record, messages=messages)
 
 
 def _task(

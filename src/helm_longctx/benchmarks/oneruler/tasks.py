@@ -129,14 +129,9 @@ def load(task: Task, settings: Settings, root: DataRoot, language: Language, sam
     for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
         place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
-        yield Example(
-            id=f"{task.name}-{number}",
-            fields={},
-            references=sample.answers,
-            source="official",
-            depth=place / len(sample.prompt) if place >= 0 else None,
-            messages=[{"role": "user", "content": sample.prompt}],
-        )
+        depth = place / len(sample.prompt) if place >= 0 else None
+        messages = [{"role": "user", "content": sample.prompt}]
+        yield Example(f"{task.name}-{number}", {}, sample.answers, "official", depth, messages=messages)
 
 
 def _task(

@@ -85,13 +85,14 @@ def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> I
     seen: Counter[str] = Counter()
     for row in (row for row in rows if row["dataset"] == task.argument):
         answers = read_answers(row)
+        fields = {"context": row[column], "question": row["question"]}
         yield Example(
             id=number_name(str(row.get("id")), seen),
-            fields={"context": row[column], "question": row["question"]},
+            fields=fields,
             references=answers[:1],
             source="hub",
             record={"answer_type": row["answer_type"]},
-            messages=_make_messages(settings, row[column], row["question"]),
+            messages=_make_messages(settings, **fields),
             group=str(row.get("context_window_id")),
             errata=("several_answers",) if len(answers) > 1 else (),
         )
@@ -103,14 +104,10 @@ def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
     for row in JsonLines(root / path, _REAL_COLUMNS):
-        yield Example(
-            id=number_name(str(row.get("id")), seen),
-            fields={"context": row[TEXT], "question": row["question"]},
-            references=[str(row["answer"])],
-            source="hub",
-            messages=_make_messages(settings, row[TEXT], row["question"]),
-            group=str(row.get("context_window_id")),
-        )
+        name, group = number_name(str(row.get("id")), seen), str(row.get("context_window_id"))
+        fields = {"context": row[TEXT], "question": row["question"]}
+        messages = _make_messages(settings, **fields)
+        yield Example(name, fields, [str(row["answer"])], "hub", messages=messages, group=group)
 
 
 def read_answers(row: FileRow) -> list[str]:

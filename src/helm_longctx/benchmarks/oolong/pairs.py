@@ -51,13 +51,9 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         if window != str(labelled_row.get("context_window_id")) or not users:
             raise InputError(f"{row}: the text with labels is another one, or has no lines with a label")
         for number, condition in enumerate(PAIR_CONDITIONS, 1):
-            yield Example(
-                id=f"{window}-{number}",
-                fields={"context": row[TEXT], "question": PAIR_QUESTION.format(condition=condition)},
-                references=[", ".join(sorted(role, key=int)) for role in find_roles(condition, users)],
-                source="hub",
-                group=window,
-            )
+            fields = {"context": row[TEXT], "question": PAIR_QUESTION.format(condition=condition)}
+            references = [", ".join(sorted(role, key=int)) for role in find_roles(condition, users)]
+            yield Example(f"{window}-{number}", fields, references, "hub", group=window)
 
 
 def _read_users(text: str) -> _Users:
