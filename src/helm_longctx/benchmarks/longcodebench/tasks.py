@@ -12,17 +12,8 @@ from functools import partial
 
 from helm_longctx.benchmarks.longcodebench.prompts import POSTFIX
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks import (
-    Category,
-    DataRoot,
-    HubZip,
-    JsonArray,
-    Message,
-    Template,
-    Types,
-    read_benchmark,
-    task_fields,
-)
+from helm_longctx.tasks import Category, DataRoot, HubZip, JsonArray, Message, Template, Types
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
 from helm_longctx.tasks.choices import nearest_choice
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
