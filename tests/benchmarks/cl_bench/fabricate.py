@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.cl_bench.scoring import CATEGORIES, read_grade
-from helm_longctx.benchmarks.cl_bench.tasks import DELIMITER, LIFE, TASKS
+from helm_longctx.benchmarks.cl_bench.tasks import CATEGORIES, DELIMITER, LIFE, TASKS, read_grade
 from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 

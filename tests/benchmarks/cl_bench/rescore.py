@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.benchmarks.cl_bench import BENCHMARK
-from helm_longctx.benchmarks.cl_bench.scoring import judge_prompt
+from helm_longctx.benchmarks.cl_bench.tasks import judge_prompt
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.cl_bench import BENCHMARK
-from helm_longctx.benchmarks.cl_bench.scoring import CATEGORIES, JUDGEMENT, judge_prompt, read_grade
-from helm_longctx.benchmarks.cl_bench.tasks import DELIMITER, TASKS
+from helm_longctx.benchmarks.cl_bench.tasks import CATEGORIES, DELIMITER, JUDGEMENT, TASKS, judge_prompt, read_grade
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks.loading import load_examples

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.gsm_infinite import BENCHMARK, data
-from helm_longctx.benchmarks.gsm_infinite.scoring import JUDGEMENT, score_number
+from helm_longctx.benchmarks.gsm_infinite.tasks import JUDGEMENT, score_number
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples

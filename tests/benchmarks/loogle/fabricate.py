@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.loogle.scoring import read_verdict
-from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SUMMARY
+from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SUMMARY, read_verdict
 from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 

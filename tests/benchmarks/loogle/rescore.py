@@ -13,8 +13,7 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.benchmarks.loogle import BENCHMARK
-from helm_longctx.benchmarks.loogle.scoring import SIMILARITY
-from helm_longctx.benchmarks.loogle.tasks import ROWS
+from helm_longctx.benchmarks.loogle.tasks import ROWS, SIMILARITY
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings

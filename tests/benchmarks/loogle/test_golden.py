@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.loogle import BENCHMARK
-from helm_longctx.benchmarks.loogle.scoring import SIMILARITY
-from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SUMMARY
+from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SIMILARITY, SUMMARY
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples

@@ -1,22 +1,84 @@
-"""GSM-Infinite's three subsets.
+"""GSM-Infinite's three subsets and their scores.
 
-Source: Infini-AI-Lab/gsm_infinite at caa5388, gsm-infinite/config.sh and run.sh (budget, temperatures, numbers).
+Source: Infini-AI-Lab/gsm_infinite at caa5388, gsm-infinite/config.sh and run.sh (budget, temperatures, numbers),
+pred/eval_realistic.py (`criteriaoutput`) and pred/eval_symbolic.py (`get_prompt`, `postprocess_line`).
 """
 
 import re
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-from helm_longctx.benchmarks.gsm_infinite import data, scoring
-from helm_longctx.benchmarks.gsm_infinite.prompts import SYMBOLIC
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, Message, Template, read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
-from helm_longctx.tasks.task import Baseline, Shape, Task, Variant, is_whole
+from helm_longctx.benchmarks.gsm_infinite import data, prompts
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, Judgement, Message, Template
+from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.task import Baseline, Record, Scores, Shape, Task, Variant, is_whole
+
+JUDGE = "together/qwen2.5-7b-instruct-turbo"
+"""The official extractor is Qwen/Qwen2.5-7B-Instruct; this is HELM's deployment of it."""
+
+_ENDS = (
+    *(("answer: ", "."), ("solution: ", "."), ("oxed{", "}"), ("**answer:** ", "."), ("**answer: ", "**")),
+    *(("final answer: answer: ", "."), ("\nanswer: ", "."), (r"\text{answer: } ", ""), ("is ", ".")),
+    ("answer: ", "\n"),
+)
+"""What stands before and after a number, in the order of the search; nothing after it ends the number's digits."""
+_SEARCHED_FROM_END = frozenset({"oxed{", "is "})
+_BACKSPACED = re.compile(".\x08")
+_DIGITS = re.compile(r"\d*")
+_VARIABLE = re.compile(r"\bV\d+\b")
+
+
+def find_number(output: str) -> int | None:
+    """Return the number of an answer: the first in one of the official forms; None if there is none."""
+    text = _BACKSPACED.sub("b", output).lower()
+    for start, end in _ENDS:
+        place = text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
+        if place < 0:
+            continue
+        first = place + len(start)
+        last = text.find(end, first) if end else _DIGITS.match(text, first).end()  # type: ignore[union-attr]
+        try:
+            return int(text[first : last if last >= 0 else len(text)])
+        except ValueError:
+            continue
+    return None
+
+
+def score_number(record: Record) -> Scores:
+    """Return whether the answer has the right number."""
+    number = find_number(record["prediction"])
+    return {"accuracy": float(number is not None and str(number) in record["references"])}
+
+
+def read_verdict(reply: Any, record: Record) -> Scores:
+    """Return whether exactly the right variables were extracted, in any order; nothing if the reply is no text."""
+    if not isinstance(reply, str):
+        return {}
+    return {"judge_score": float(set(_VARIABLE.findall(reply)) == set(record["references"]))}
+
+
+def score_variables(record: Record) -> Scores:
+    """Return whether the variables that the judge extracted, and those of the last line, are the right ones."""
+    lines = record["prediction"].strip().splitlines()
+    last = read_verdict(lines[-1] if lines else "", record)["judge_score"]
+    return {**judge_scores(record, "judge_score", partial(read_verdict, record=record)), "last_line_accuracy": last}
+
+
+def judge_prompt(record: Record) -> str:
+    """Make the extractor's prompt. The braces of its examples are filled in, too, as in the official code."""
+    return prompts.EXTRACTION.format(value=record["value"], answer=record["prediction"])
+
+
+JUDGEMENT = Judgement(judge_prompt, read_verdict, prompts.EXTRACTION, max_tokens=2048, readings=1)
+
 
 LENGTHS = {0: 0, **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")}}
 """The lengths of the published tables."""
 SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
 
-_TEMPLATE = Template(SYMBOLIC, "", separator="")
+_TEMPLATE = Template(prompts.SYMBOLIC, "", separator="")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -41,7 +103,7 @@ def _hub_task(name: str) -> Task:
         title=name.title(),
         template=NO_TEMPLATE,
         load=data.load,
-        score=scoring.score_number,
+        score=score_number,
         headline=("accuracy",),
         metrics=("accuracy",),
         sizes=LENGTHS,
@@ -57,7 +119,7 @@ _SYMBOLIC = Task(
     title="Symbolic",
     template=_TEMPLATE,
     load=data.generate,
-    score=scoring.score_variables,
+    score=score_variables,
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
     sizes=SYMBOLIC_LENGTHS,
@@ -66,8 +128,8 @@ _SYMBOLIC = Task(
     arguments=("seed",),
     most_samples=10_000,
     variants={"paper": Variant(temperature=1.0)},
-    official_judge=scoring.JUDGE,
-    judgement=scoring.JUDGEMENT,
+    official_judge=JUDGE,
+    judgement=JUDGEMENT,
     record_shapes={**REPLIES, "value": Shape("a whole number", is_whole)},
     baseline=Baseline(name_variables, "V000000"),
     **task_fields(__package__),

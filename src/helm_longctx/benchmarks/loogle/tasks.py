@@ -1,22 +1,129 @@
-"""LooGLE's four tasks and their loader.
+"""LooGLE's four tasks, their loader and metrics, and what its judge is asked.
 
-Source: bigai-nlco/LooGLE at 6734382, Prediction/pred_gpt_models.py, pred_opensource_models.py and
-config/task2maxlen.json; the hub data set bigai-nlco/LooGLE at 65abdc1.
+Source: bigai-nlco/LooGLE at 6734382, Prediction/pred_gpt_models.py, pred_opensource_models.py, config/task2maxlen.json,
+Evaluation/automatic_metrics.py, automatic_eval.py and llm_score.py; the hub data set bigai-nlco/LooGLE at 65abdc1;
+rouge 1.0.1, rouge_score.py. Where the official code raises an error, the answer is wrong.
 """
 
 import ast
 import json
+import sys
+import warnings
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
-from helm_longctx.benchmarks.loogle import scoring
-from helm_longctx.benchmarks.loogle.prompts import PROMPTS
+from helm_longctx.benchmarks.loogle import prompts
 from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, JsonLines, Judgement, Template, Types
 from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Baseline, Example, Settings, Task, text_group
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, text_group
+from helm_longctx.tasks.words import count_common, split_sentences
+
+JUDGE = "openai/gpt-4-0613"
+"""The official judge is `gpt-4` of 2023, which was this version or 0314."""
+
+SIMILARITY = ("bleu1", "bleu4", "rouge1", "rouge2", "rougeL")
+MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
+
+
+def score_text(record: Record, summary: bool) -> Scores:
+    """Return BLEU, the recall of ROUGE, and the judge's score of an answer."""
+    output, reference = record["prediction"] or "None", record["references"][0]
+    judged = judge_scores(record, "judge_score", partial(read_verdict, summary=summary))
+    bleu = {f"bleu{n}": _bleu(output, reference, n) for n in (1, 4)}
+    rouge = {f"rouge{n}": _ngram_recall(output, reference, n) for n in (1, 2)}
+    # The package's recursion ends the official run at long texts, so no limit is known.
+    shared, _, wanted = count_common(output, reference, sys.maxsize - 1) or (0, 0, 1)
+    return {**judged, **bleu, **rouge, "rougeL": shared / wanted}
+
+
+def _bleu(output: str, reference: str, order: int) -> float:
+    """Return the precision of n-grams of one order alone, with BLEU's penalty."""
+    from nltk.translate.bleu_score import sentence_bleu  # late, because nltk takes a second
+
+    words, wanted = (text.replace("\n", " ").split() for text in (output, reference))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about orders without a match, which are common
+        return float(sentence_bleu([wanted], words, weights=tuple(float(n == order) for n in range(1, 5))))
+
+
+def _ngram_recall(output: str, reference: str, order: int) -> float:
+    given, wanted = (list(chain.from_iterable(split_sentences(text))) for text in (output, reference))
+    found, gold = (set(zip(*(words[start:] for start in range(order)), strict=False)) for words in (given, wanted))
+    return len(found & gold) / len(gold) if given and gold else 0.0
+
+
+def score_cloze(record: Record) -> Scores:
+    """Return how many masks an answer fills in, as a share and as numbers, whose sums make the official scores.
+
+    There are no scores if the reference is no JSON object of names by mask.
+    """
+    try:
+        masks = json.loads(record["references"][0])
+    except (IndexError, ValueError):
+        return {}
+    if not isinstance(masks, dict) or not TEXTS.fits([*masks.values()]):
+        return {}
+    try:
+        # The official code evaluates the answer as Python code, which must not be done with a model's output.
+        given = ast.literal_eval(record["prediction"])
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        given = {}
+    answers: dict[Any, Any] = given if isinstance(given, dict) else {}
+    exact = sum(answers.get(mask) == name for mask, name in masks.items())
+    partly = sum(
+        bool(set(name.split()).intersection(answers[mask].split()))
+        for mask, name in masks.items()
+        if isinstance(answers.get(mask), str)
+    )
+    scores = {"exact_masks": float(exact), "partial_masks": float(partly), "masks": float(len(masks))}
+    return {**scores, "exact_match": exact / len(masks), "partial_match": partly / len(masks)} if masks else scores
+
+
+def read_verdict(reply: Any, summary: bool = False) -> Scores:
+    """Return the verdict `True` or `False` as 1 or 0, or a summary's grade from 0 to 100; nothing if there is none."""
+    if not isinstance(reply, str):
+        return {}
+    if not summary:
+        return {"judge_score": float(reply == "True")} if reply in ("True", "False") else {}
+    try:
+        grade = int(reply)
+    except ValueError:
+        return {}
+    return {"judge_score": grade / 100} if 0 <= grade <= 100 else {}
+
+
+def judge_answer(record: Record) -> str:
+    """Make the user turn of the judge's prompt about an answer."""
+    texts = {"question": record["question"], "reference": record["references"][0], "answer": record["prediction"]}
+    return prompts.JUDGE.format(**texts)
+
+
+def judge_summary(record: Record) -> str:
+    """Make the judge's prompt about a summary."""
+    return prompts.JUDGE_SUMMARY.format(record["references"][0], record["prediction"])
+
+
+# The official code asks once. It leaves out other replies about answers, and ends at others about summaries.
+JUDGEMENT = Judgement(
+    judge_answer,
+    lambda reply, record: read_verdict(reply),
+    prompts.JUDGE_SYSTEM + prompts.JUDGE,
+    max_tokens=10,
+    readings=1,
+    system=prompts.JUDGE_SYSTEM,
+)
+SUMMARY_JUDGEMENT = Judgement(
+    judge_summary,
+    lambda reply, record: read_verdict(reply, summary=True),
+    prompts.JUDGE_SUMMARY,
+    max_tokens=10,
+    readings=1,
+)
+
 
 COMMIT = "65abdc137e85a7b518ca9e2f99674bec8c8f101f"
 """The last known commit whose files have the columns that the official code reads."""
@@ -69,15 +176,15 @@ def _task(name: str, judgement: Judgement | None) -> Task:
     return Task(
         name=name,
         title=row.title,
-        template=Template(PROMPTS[name], "", separator=""),
+        template=Template(prompts.PROMPTS[name], "", separator=""),
         load=load,
-        score=partial(scoring.score_text, summary=name == SUMMARY) if judgement else scoring.score_cloze,
+        score=partial(score_text, summary=name == SUMMARY) if judgement else score_cloze,
         headline=("judge_score",) if judgement else ("exact_match",),
-        metrics=(*JUDGED, *scoring.SIMILARITY) if judgement else scoring.MATCHES,
+        metrics=(*JUDGED, *SIMILARITY) if judgement else MATCHES,
         max_tokens=row.max_tokens,
         num_samples=row.questions,
         sources=lambda length: (source,),
-        official_judge=scoring.JUDGE if judgement else None,
+        official_judge=JUDGE if judgement else None,
         judgement=judgement,
         record_shapes=REPLIES if judgement else {},
         baseline=Baseline("summary" if name == SUMMARY else "span", row.constant),
@@ -86,9 +193,9 @@ def _task(name: str, judgement: Judgement | None) -> Task:
 
 
 _TASKS = (
-    _task("shortdep_qa", scoring.JUDGEMENT),
-    _task("longdep_qa", scoring.JUDGEMENT),
-    _task(SUMMARY, scoring.SUMMARY_JUDGEMENT),
+    _task("shortdep_qa", JUDGEMENT),
+    _task("longdep_qa", JUDGEMENT),
+    _task(SUMMARY, SUMMARY_JUDGEMENT),
     _task(CLOZE, None),
 )
 
