@@ -1,6 +1,6 @@
 """L-Eval's tasks, their loader and metrics.
 
-Source: OpenLMLab/LEval at cd34b05, Baselines/LEval_config.py and Baselines/turbo16k-test.py, and Evaluation/auto_eval.py
+Source: OpenLMLab/LEval at cd34b05, Baselines/LEval_config.py and turbo16k-test.py, Evaluation/auto_eval.py
 (`process_*`), em.py, f1.py and rouge.py; the data is in LEval-data.
 """
 
