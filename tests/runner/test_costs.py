@@ -14,7 +14,7 @@ from helm_longctx.documents.document import Report
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.tasks.growing import grow
+from helm_longctx.tasks.loading import grow
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
 from tests.runner import making

@@ -17,8 +17,7 @@ from helm_longctx.benchmarks.ruler.tasks import score_all, score_any
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import sentences
-from helm_longctx.tasks.generation import Script
-from helm_longctx.tasks.key_words import KeyWords, key_words
+from helm_longctx.tasks.generation import KeyWords, Script, key_words
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.support import punkt

@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.tasks import key_words
+from helm_longctx.tasks import generation
 from helm_longctx.tasks.task import Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -160,7 +160,7 @@ def categories() -> list[tuple[str, list[str]]]:
 @cache
 def read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
-    words = " ".join(key_words.read_words(f"{kind}list.txt")).split()
+    words = " ".join(generation.read_words(f"{kind}list.txt")).split()
     return sorted({word for word in words if word.isascii() and word.isalpha() and word.islower()})
 
 

@@ -20,8 +20,7 @@ from helm_longctx.data.download import place_file
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import TEXTS, DataRoot, InputError, PinnedFile
 from helm_longctx.tasks.counting import CountTokens
-from helm_longctx.tasks.generation import hide_at_depths, number_words
-from helm_longctx.tasks.key_words import all_words
+from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
 from helm_longctx.tasks.template import fill
 
 WITHOUT_MODEL = frozenset({"st", "sw"})

@@ -21,7 +21,6 @@ import orjson
 from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.tasks import DataRoot, PinnedFile, WheelFile, generation
 from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, number_words
-from helm_longctx.tasks.key_words import all_words, draw_below, key_words
 from helm_longctx.tasks.sentences import WordsInSentences
 
 REPOSITORY, COMMIT = "NVIDIA/RULER", "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
@@ -120,8 +119,8 @@ HOPS = 4
 """The number of variables in a chain after the first."""
 
 DRAW_ITEM: dict[str, Callable[[Random], str]] = {
-    "words": lambda rng: key_words().draw(rng),
-    "numbers": lambda rng: str(1_000_000 + draw_below(rng, 9_000_000)),
+    "words": lambda rng: generation.key_words().draw(rng),
+    "numbers": lambda rng: str(1_000_000 + generation.draw_below(rng, 9_000_000)),
     "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
 }
 
@@ -237,7 +236,7 @@ def _draw_word(rng: Random, letters: str, count: int) -> str:
 
 def list_common_words(script: Script) -> Iterator[Draw]:
     """Yield numbered lists in which ten words occur more often than the others."""
-    rng, words = Random(script.seed), all_words()
+    rng, words = Random(script.seed), generation.all_words()
     Random(script.seed).shuffle(words)
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:

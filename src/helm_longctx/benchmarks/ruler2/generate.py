@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.ruler2 import prompts
 from helm_longctx.tasks import TEXTS, DataRoot, FileRow, HubDataset, InputError, JsonLines, Types, are_all, is_text
-from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, write_needles
-from helm_longctx.tasks.key_words import draw_below, key_words
+from helm_longctx.tasks.generation import Draw, Script, cut_ends, draw_below, hide, join_texts, key_words, write_needles
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
 _CONTEXT_COLUMNS: Types = {"context": dict}
