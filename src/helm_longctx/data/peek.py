@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Literal, cast
 
 import orjson
@@ -92,19 +92,13 @@ def _read_first(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:
         # Each time as much again is read, because what was read is searched again.
         more = file.read(max(1 << 16, len(text))) if is_array else file.readline(MOST)
         text += more
-        row = _parse(_first_object(text) if is_array else text) if more else None
-        if isinstance(row, dict):
-            return row, is_array
         if not more:
             break
+        with suppress(orjson.JSONDecodeError):
+            row = orjson.loads(_first_object(text) if is_array else text)
+            if isinstance(row, dict):
+                return row, is_array
     raise ShapeError("it does not begin with a JSON object")
-
-
-def _parse(text: bytes) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _first_object(text: bytes) -> bytes:

@@ -7,7 +7,6 @@ questions, or a haystack at six depths, needs the space of one prompt. `zstd -dc
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,20 +96,14 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
 
 def full_prompt(run_path: Path, instance: str) -> str:
     """Return a prompt exactly as it was sent, a conversation as JSON of its messages, or raise an `InputError`."""
-    if not (run_path / INDEX).is_file():
-        # HELM's own runner keeps a prompt whole in the request states.
-        path = run_path / STATES
-        names = _state_names(run_path)
-        number = _choose(run_path, {each: number for number, each in enumerate(names)}, instance)
-        state = next(islice(read_states(path), number, None))
-        prompt, sample = _prompt_text(state), find_sample(state["instance"])
-        if sample and sample.full_prompt and sample.full_prompt["sha256"] != digest(prompt):
-            raise InputError(
-                f"{run_path / INDEX} is missing, and {path.name} has only a part of the prompt of {instance}"
-            )
-        return prompt
-    name = _choose(run_path, read_json(run_path / INDEX)["instances"], instance)
-    return stored_prompt(run_path, name, instance)
+    if (run_path / INDEX).is_file():
+        return stored_prompt(run_path, _choose(run_path, read_json(run_path / INDEX)["instances"], instance), instance)
+    # HELM's own runner keeps a prompt whole in the request states.
+    state = find_states(run_path, instance)[0]
+    prompt = _prompt_text(state)
+    if prompt_digest(state) != digest(prompt):
+        raise InputError(f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}")
+    return prompt
 
 
 def find_states(run_path: Path, instance: str) -> list[State]:

@@ -16,6 +16,7 @@ from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
+from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
@@ -27,7 +28,7 @@ from helm_longctx.models.apis.oauth import SAFE_ADDRESS, TokenSource, find_token
 from helm_longctx.models.apis.parameters import Parameters
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
-from helm_longctx.models.apis.rates import pace, retry_after
+from helm_longctx.models.apis.rates import pace
 from helm_longctx.models.apis.usage import (
     Measures,
     find_other_model,
