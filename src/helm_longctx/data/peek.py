@@ -22,11 +22,7 @@ JSON = (".json", ".jsonl")
 
 
 class RangedStream(ResumingStream):
-    """A file on a server of which parts are read, each with a request for a range.
-
-    Args:
-        size: size in bytes.
-    """
+    """A file on a server of which parts are read, each with a request for a range."""
 
     def seekable(self) -> bool:
         """Return True: reading can go on at any position."""
@@ -69,8 +65,7 @@ def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) ->
 def first_json_row(file: BinaryIO) -> Mapping[str, Any]:
     """Return the first object of JSON lines, or of an array of objects.
 
-    Raises:
-        ShapeError: the file does not begin with an object.
+    Raises a `ShapeError` if the file does not begin with an object.
     """
     return _read_first(file)[0]
 

@@ -108,10 +108,13 @@ def full_prompt(run_path: Path, instance: str) -> str:
 
 def find_states(run_path: Path, instance: str) -> list[State]:
     """Return an instance's request states in the order of its repeats, or raise an `InputError`."""
-    names = _state_names(run_path)
+    path = run_path / STATES
+    if not path.is_file():
+        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
+    instances = ((state["instance"], state) for state in read_states(path))
+    names = instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
     name = _choose(run_path, {each: each for each in names}, instance)
-    states = zip(names, read_states(run_path / STATES), strict=True)
-    return [state for each, state in states if each == name]
+    return [state for each, state in zip(names, read_states(path), strict=True) if each == name]
 
 
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
@@ -127,15 +130,6 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
-
-
-def _state_names(run_path: Path) -> list[str]:
-    """Return the instance's name for each request state of a run."""
-    path = run_path / STATES
-    if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
-    instances = ((state["instance"], state) for state in read_states(path))
-    return instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
 
 
 def prompt_digest(state: State) -> str:
