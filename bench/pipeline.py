@@ -31,6 +31,7 @@ from helm.common.object_spec import parse_object_spec
 import helm_longctx.plugin  # noqa: F401  # our run entries
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.runner import Strategy, runner_arguments
+from helm_longctx.runner.spool import store_prompts
 
 CHARACTERS = 16_000
 """Characters of a prompt of about 4k tokens."""
@@ -57,7 +58,7 @@ class Timed(Strategy):
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Make a run."""
         with runner.prepare(spec) as run:
-            run.store_prompts()
+            store_prompts(run.path, run.requests, run.order())
             self.began = Moment.now()
             answers = run.ask()
             self.answered = Moment.now()

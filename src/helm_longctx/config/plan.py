@@ -16,7 +16,7 @@ from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.environment import MAX_COST, TIMEOUT
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs
-from helm_longctx.helm.sampling import check_sampling
+from helm_longctx.helm.style import check_sampling
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.models.apis.prices import PRICES, read_prices

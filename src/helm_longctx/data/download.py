@@ -125,8 +125,13 @@ class ResumingStream(io.RawIOBase):
         headers = {"Accept-Encoding": "identity"}
         if self.position:
             headers["Range"] = f"bytes={self.position}-"
+
         # `auth` is used, because requests replaces an Authorization header by the host's entry in ~/.netrc.
-        auth = _bearer(self._token) if self._token else None
+        def authorize(request: PreparedRequest) -> PreparedRequest:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+            return request
+
+        auth = authorize if self._token else None
         try:
             response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
         except requests.ConnectionError as error:
@@ -179,16 +184,23 @@ class ResumingStream(io.RawIOBase):
 
 def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-    calls = Retrying(
-        stop=stop_after_attempt(ATTEMPTS),
-        wait=_wait,
-        retry=retry_if_exception(_is_temporary),
-        before_sleep=_log_retry,
-        reraise=True,
-    )
-    return calls(function, *arguments, **named)
+    growing = wait_exponential(WAIT, WAIT_MOST)
+
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome and state.outcome.exception()
+        return max(growing(state), min((error and retry_after(error)) or 0.0, RETRY_AFTER_MOST))
+
+    def log(state: RetryCallState) -> None:
+        error = state.outcome and state.outcome.exception()
+        what = (error and _status(error)) or type(error).__name__
+        seconds = state.next_action.sleep if state.next_action else 0
+        about = f"attempt {state.attempt_number + 1} of {ATTEMPTS} in {seconds:.0f} s"
+        _log.warning("the download broke off (%s); %s", what, about)
+
+    again, most = retry_if_exception(_is_temporary), stop_after_attempt(ATTEMPTS)
+    return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(function, *arguments, **named)
 
 
 def _read_raw(response: Response, count: int) -> bytes:
@@ -200,14 +212,6 @@ def _read_raw(response: Response, count: int) -> bytes:
     except urllib3.exceptions.HTTPError as error:
         raise ConnectionError(f"the connection broke ({type(error).__name__})") from error
     return data
-
-
-def _bearer(token: str) -> Callable[[PreparedRequest], PreparedRequest]:
-    def add(request: PreparedRequest) -> PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {token}"
-        return request
-
-    return add
 
 
 def _status(error: BaseException) -> int | None:
@@ -228,31 +232,27 @@ def _is_temporary(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout))
 
 
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    growing = min(WAIT * 2 ** (state.attempt_number - 1), WAIT_MOST)
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    return max(growing, min(_retry_after(headers), RETRY_AFTER_MOST))
+def retry_after(error: BaseException) -> float | None:
+    """Return the seconds after which a server allows the next request; None if it does not say.
 
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a `Retry-After` header (a number or a date) asks to wait; 0 without a valid header."""
-    text = headers.get("Retry-After", "")
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return float(text)
+    The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI also sends one in milliseconds.
+    """
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    # The header in milliseconds is read first, because it is more exact.
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) * unit)
+        except ValueError:
+            continue
     try:
-        return (parsedate_to_datetime(text) - datetime.now(timezone.utc)).total_seconds()
-    except (TypeError, ValueError):  # TypeError: the date has no time zone
-        return 0
-
-
-def _log_retry(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    what = _status(error) if error and _status(error) else type(error).__name__
-    seconds = state.next_action.sleep if state.next_action else 0
-    _log.warning(
-        "the download broke off (%s); attempt %d of %d in %.0f s", what, state.attempt_number + 1, ATTEMPTS, seconds
-    )
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    # A date in the zone `-0000` is in UTC, too, but comes without a zone.
+    date = date if date.tzinfo else date.replace(tzinfo=timezone.utc)
+    return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
 
 
 class Source(ABC):

@@ -20,14 +20,7 @@ import orjson
 
 from helm_longctx.data.download import SOURCE, SingleFile, Source, check_space, sha256_of
 from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.peek import (
-    JSON,
-    MOST_NAMED,
-    first_json_content,
-    first_json_row,
-    first_parquet_row,
-    open_on_hub,
-)
+from helm_longctx.data.peek import JSON, MOST_NAMED, first_json_content, first_json_row, first_parquet_row, open_on_hub
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
@@ -263,8 +256,7 @@ class HubRows(SingleFile):
 def label_names(folder: Path, column: str) -> list[str]:
     """Return the names of a label column's values, in the order of their numbers.
 
-    Raises:
-        InputError: `features.json` does not contain them.
+    Raises an `InputError` if `features.json` does not contain them.
     """
     path = folder / "features.json"
     try:
@@ -284,8 +276,7 @@ def list_files(
 ) -> tuple[str, list[str]]:
     """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
 
-    Raises:
-        InputError: the response names no commit.
+    Raises an `InputError` if the response names no commit.
     """
     from huggingface_hub import HfApi
 
@@ -325,8 +316,7 @@ def download(
 ) -> Path:
     """Download a file at a commit into the hub's cache, and check it.
 
-    Raises:
-        InputError: the digest differs, or the disk of the hub's cache is too full.
+    Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
@@ -349,7 +339,6 @@ def download(
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, what: str) -> None:
-    """Write rows as JSON lines, and check their number."""
     count = 0
     with path.open("wb") as out:
         for row in rows:

@@ -101,13 +101,6 @@ def _has_large_float(values: Iterable[Any]) -> bool:
     return False
 
 
-def _describe_columns(row: Row, missing: str, types: Types) -> str:
-    """Return the end of an error: the column with a similar name, if there is one, and all columns that a row has."""
-    similar = find_similar(missing, row.keys() - types.keys())
-    hint = f"; the row has {similar[0]!r} instead" if similar else ""
-    return hint + (f"; its columns are {', '.join(shorten(name, 30) for name in row)}" if row else "")
-
-
 class JsonRows:
     """The rows of a file by number, found in one pass, and parsed on request; a wrong one raises an `InputError`."""
 
@@ -141,18 +134,19 @@ class JsonRows:
             for number in numbers:
                 place, start, size = self._places[number]
                 file.seek(start)
-                yield self._parse(file.read(size), place)
-
-    def _parse(self, text: bytes, place: int) -> FileRow:
-        where = f"{self.path}{self.unit}{place}"
-        row = _parse_object(text, where)
-        for column, kind in self.types.items():
-            if not isinstance(row.get(column), kind):
-                names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-                found = type(row[column]).__name__ if column in row else "nothing"
-                hint = "" if column in row else _describe_columns(row, column, self.types)
-                raise ShapeError(f"{where}: column {column!r} must be {names}, found {found}{hint}")
-        return FileRow(row, self.path, place)
+                where = f"{self.path}{self.unit}{place}"
+                row = _parse_object(file.read(size), where)
+                wrong = (column for column, kind in self.types.items() if not isinstance(row.get(column), kind))
+                if (column := next(wrong, None)) is not None:
+                    kind = self.types[column]
+                    names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+                    found = type(row[column]).__name__ if column in row else "nothing"
+                    if column not in row and row:
+                        similar = find_similar(column, row.keys() - self.types.keys())
+                        found += f"; the row has {similar[0]!r} instead" if similar else ""
+                        found += f"; its columns are {', '.join(shorten(name, 30) for name in row)}"
+                    raise ShapeError(f"{where}: column {column!r} must be {names}, found {found}")
+                yield FileRow(row, self.path, place)
 
 
 class JsonLines(JsonRows):

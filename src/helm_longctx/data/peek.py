@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Literal, cast
 
 import orjson
@@ -22,11 +22,7 @@ JSON = (".json", ".jsonl")
 
 
 class RangedStream(ResumingStream):
-    """A file on a server of which parts are read, each with a request for a range.
-
-    Args:
-        size: size in bytes.
-    """
+    """A file on a server of which parts are read, each with a request for a range."""
 
     def seekable(self) -> bool:
         """Return True: reading can go on at any position."""
@@ -69,8 +65,7 @@ def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) ->
 def first_json_row(file: BinaryIO) -> Mapping[str, Any]:
     """Return the first object of JSON lines, or of an array of objects.
 
-    Raises:
-        ShapeError: the file does not begin with an object.
+    Raises a `ShapeError` if the file does not begin with an object.
     """
     return _read_first(file)[0]
 
@@ -92,19 +87,13 @@ def _read_first(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:
         # Each time as much again is read, because what was read is searched again.
         more = file.read(max(1 << 16, len(text))) if is_array else file.readline(MOST)
         text += more
-        row = _parse(_first_object(text) if is_array else text) if more else None
-        if isinstance(row, dict):
-            return row, is_array
         if not more:
             break
+        with suppress(orjson.JSONDecodeError):
+            row = orjson.loads(_first_object(text) if is_array else text)
+            if isinstance(row, dict):
+                return row, is_array
     raise ShapeError("it does not begin with a JSON object")
-
-
-def _parse(text: bytes) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _first_object(text: bytes) -> bytes:

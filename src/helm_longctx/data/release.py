@@ -15,6 +15,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -222,24 +223,15 @@ def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
-        kept = {**_records(folder / "release.json"), **records}
+        kept, old = None, folder / "release.json"
+        # A damaged file is ignored, so that no download is lost. Bytes that are not UTF-8 raise a ValueError, too.
+        with suppress(FileNotFoundError, ValueError):
+            kept = json.loads(old.read_bytes())
+        if not isinstance(kept, dict) and old.exists():
+            _log.warning("%s is not a JSON object and is replaced", old)
+        kept = {**(kept if isinstance(kept, dict) else {}), **records}
         text = orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
         (part / "release.json").write_bytes(text)
         os.replace(part / "release.json", folder / "release.json")
         for path in records:
             os.replace(part / path, root / path)
-
-
-def _records(path: Path) -> Provenance:
-    """Read the provenance that earlier fetches recorded. A damaged file is ignored, so that no download is lost."""
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    # Bytes that are not UTF-8 raise UnicodeDecodeError, which is derived from ValueError.
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        _log.warning("%s is not a JSON object and is replaced", path)
-        return {}
-    return found

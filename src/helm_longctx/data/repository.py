@@ -59,10 +59,19 @@ class RepositoryFolder(Source):
 
     def fetch(self, folder: Path) -> None:
         """Download the whole folder, and check its tree id."""
+        import requests
+
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-            part = Path(name) / "0"
-            _unpack(_download(self, Path(name)), self, part)
+            archive, part = Path(name) / "archive", Path(name) / "0"
+            check_space(folder)
+            try:
+                with ResumingStream(self.url) as stream, archive.open("wb") as out:
+                    shutil.copyfileobj(io.BufferedReader(stream), out)
+            except requests.HTTPError as error:
+                status = error.response.status_code
+                raise InputError(f"the server answered with status {status} for {self.url}; {USE_A_MIRROR}") from error
+            _unpack(archive, self, part)
             if (found := tree_id(part)) != self.tree:
                 raise InputError(f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}")
             # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
@@ -88,21 +97,6 @@ def object_id(kind: str, content: bytes) -> str:
     """Compute git's id of an object. Its kind is `blob` for a file and `tree` for a folder."""
     # Git's ids are SHA-1. FIPS builds of Python refuse it unless it is declared not to be used for security.
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
-
-
-def _download(folder: RepositoryFolder, part: Path) -> Path:
-    import requests
-
-    check_space(part)
-    archive = part / "archive"
-    try:
-        with ResumingStream(folder.url) as stream, archive.open("wb") as out:
-            shutil.copyfileobj(io.BufferedReader(stream), out)
-    except requests.HTTPError as error:
-        raise InputError(
-            f"the server answered with status {error.response.status_code} for {folder.url}; {USE_A_MIRROR}"
-        ) from error
-    return archive
 
 
 def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:

@@ -79,8 +79,7 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
 def unzip(path: Path, member: str, target: Path) -> None:
     """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
 
-    Raises:
-        InputError: the zip file is damaged, or does not contain the member exactly once.
+    Raises an `InputError` if the zip file is damaged, or does not contain the member exactly once.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -155,8 +154,7 @@ class _FirstPart(io.RawIOBase):
 def check_ratio(name: str, unpacked: int, packed: int) -> None:
     """Check that a packed file is not a decompression bomb, which would fill the disk or take hours to read.
 
-    Raises:
-        InputError: the ratio is too high.
+    Raises an `InputError` if the ratio is too high.
     """
     if unpacked > ROOM + RATIO * packed:
         raise InputError(f"{name} unpacks to more than {RATIO} times its size: it looks like a decompression bomb")
@@ -206,7 +204,6 @@ class _Member(tarfile.TarInfo):
 
 
 def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:
-    """Write a member to `target`, and return its size and SHA-256."""
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
     content = members.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:

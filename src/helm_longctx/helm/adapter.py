@@ -14,8 +14,7 @@ from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.sampling import check_sampling
-from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_styles
+from helm_longctx.helm.style import check_sampling, resolve_style, sends_messages, takes_both_styles
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.models.scoring import with_answers

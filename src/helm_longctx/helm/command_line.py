@@ -201,7 +201,6 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
 
 
 def _check_entry(text: str, args: Namespace) -> Entry:
-    """Check one of our entries and its model."""
     name, arguments = split_entry(text)
     check_category(name)
     if (names := expand_entry(name)) != [name]:

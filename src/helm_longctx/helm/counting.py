@@ -7,7 +7,7 @@ from typing import Any
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import create_scenario
-from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
 
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.hub import HubFile
@@ -63,7 +63,19 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     """Load a tokenizer from HELM's registry, from a folder, or from the hub, in this order."""
     # HELM's registry comes first, because a deployment's `tokenizer_name` is a name in it.
     if config := get_tokenizer_config(name):
-        return _load_registered(config)
+        try:
+            tokenizer = load_tokenizer(config)
+        except Exception as error:  # each library raises another kind if a file or the network is missing
+            raise InputError(
+                f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
+                " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
+            ) from error
+        if tokenizer is None:
+            raise InputError(
+                f"count_with={config.name!r} does not run in this process; give count_with= with another tokenizer,"
+                " such as longctx/words"
+            )
+        return tokenizer
     if (Path(name) / "tokenizer.json").is_file():
         return read_tokenizer(Path(name) / "tokenizer.json")
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
@@ -75,19 +87,3 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
     ensure([file], root, f"the same command, with a login that can read {name}")
     return read_tokenizer(root / file.path)
-
-
-def _load_registered(config: TokenizerConfig) -> Any:
-    try:
-        tokenizer = load_tokenizer(config)
-    except Exception as error:  # each library raises another kind if a file or the network is missing
-        raise InputError(
-            f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
-            " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
-        ) from error
-    if tokenizer is None:
-        raise InputError(
-            f"count_with={config.name!r} does not run in this process; give count_with= with another tokenizer, such as"
-            " longctx/words"
-        )
-    return tokenizer

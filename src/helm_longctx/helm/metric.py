@@ -82,8 +82,11 @@ class LongContextMetric(Metric):
             result = self._evaluate_trials(scenario_state)
         rows = result.per_instance_stats
         stats = self._over_questions(result.aggregated_stats, rows, repeats)
-        passes, counts = self._passes(rows, repeats), _count_instances(scenario_state)
-        return MetricResult([*stats, *jury_stats(rows), *passes, *counts], rows)
+        # HELM's `InstancesPerSplitMetric` counts the same; its module imports packages of 100 MB, in 1.5 seconds.
+        first_trial = (each.instance for each in scenario_state.request_states if each.train_trial_index == 0)
+        counts = Counter(map(MetricContext.from_instance, first_trial)).items()
+        numbers = [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts]
+        return MetricResult([*stats, *jury_stats(rows), *self._passes(rows, repeats), *numbers], rows)
 
     def _evaluate_trials(self, scenario_state: ScenarioState) -> MetricResult:
         """Return what HELM's `evaluate` returns for a run without perturbations, in less time.
@@ -285,13 +288,6 @@ def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
             yield from (replace(stat, name=replace(stat.name, perturbation=perturbation)) for perturbation in worst)
 
 
-def _count_instances(state: ScenarioState) -> list[Stat]:
-    """Count as HELM's `InstancesPerSplitMetric`, whose module imports packages of 100 MB, in 1.5 seconds."""
-    first_trial = (each.instance for each in state.request_states if each.train_trial_index == 0)
-    counts = Counter(map(MetricContext.from_instance, first_trial))
-    return [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts.items()]
-
-
 def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, float]]:
     """Yield the speed and the memory of an answer, as far as they were measured."""
     usage, measures = usage_of(result), measures_of(result)
@@ -354,8 +350,17 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
     """Return `jury_alpha` by task, and `jury_kappa:a|b` by pair of judges with grades, where they are defined."""
+    # Each judge's scores by instance, for each headline metric and place (split and sub-split).
+    every: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        for stat in row.stats:
+            headline, by, judge = stat.name.name.partition(BY_JUDGE)
+            # HELM also has statistics without a value, whose mean is None.
+            if by and stat.mean is not None:
+                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
+                every[headline, place][judge][row.instance_id] = stat.mean
     found = []
-    for (headline, name), by_judge in _judge_scores(rows).items():
+    for (headline, name), by_judge in every.items():
         instances = sorted({instance for scores in by_judge.values() for instance in scores})
         ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
         # The judged score is a grade (the correctness of a fluent answer, 0 to 3). An F1 is none.
@@ -369,17 +374,3 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             if not math.isnan(value)
         ]
     return found
-
-
-def _judge_scores(rows: Iterable[PerInstanceStats]) -> dict[tuple[str, MetricName], dict[str, dict[str, float]]]:
-    """Return each judge's scores by instance, for each headline metric and place (split and sub-split)."""
-    scores: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = {}
-    for row in rows:
-        for stat in row.stats:
-            headline, by, judge = stat.name.name.partition(BY_JUDGE)
-            # HELM also has statistics without a value, whose mean is None.
-            if by and stat.mean is not None:
-                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
-                by_judge = scores.setdefault((headline, place), defaultdict(dict))
-                by_judge[judge][row.instance_id] = stat.mean
-    return scores

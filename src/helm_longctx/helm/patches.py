@@ -89,16 +89,26 @@ class Patch:
         return True
 
 
-def _replaces(owner: str, name: str, parameters: str = "") -> Callable[[Callable[..., Any]], Patch]:
+_OF_RUNS: list[Patch] = []
+"""The patches that `apply_patches` applies."""
+
+
+def _replaces(
+    owner: str, name: str, parameters: str = "", of_runs: bool = True
+) -> Callable[[Callable[..., Any]], Patch]:
     """Make a patch of the function below, whose first parameter is HELM's function, and the others are those of HELM's.
 
     Args:
         parameters: the names of HELM's parameters, if the function below has others.
+        of_runs: whether `apply_patches` applies it.
     """
 
     def make(replacement: Callable[..., Any]) -> Patch:
         names = parameters.split() or list(inspect.signature(replacement).parameters)[1:]
-        return Patch(owner, name, tuple(names), replacement)
+        patch = Patch(owner, name, tuple(names), replacement)
+        if of_runs:
+            _OF_RUNS.append(patch)
+        return patch
 
     return make
 
@@ -119,7 +129,7 @@ _OUR_CLIENTS = "helm_longctx.models.apis"
 _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
 
 
-@_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter")
+@_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter", of_runs=False)
 def make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
@@ -305,14 +315,7 @@ def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec
     ]
 
 
-_OF_RUNS = (
-    *(_open_our_store, _tell_whose_client, _register_credentials, _redact_errors, _need_no_credentials),
-    *(_warn_of_subsamples, _refuse_runs_in_one_line, _register_arguments, _shorten_requests),
-    *(_keep_posts_at_their_origin, _limit_posts, _name_temperature),
-)
-
-
-@_replaces("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request")
+@_replaces("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", of_runs=False)
 def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
     raw: dict[str, Any] = theirs(self, request)
@@ -325,6 +328,7 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     "helm.clients.openai_client:OpenAIClient",
     "__init__",
     "self cache_config api_key org_id base_url reasoning_effort openai_model_name output_processor kwargs",
+    of_runs=False,
 )
 def _take_tokenizers(
     theirs: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any
@@ -333,7 +337,7 @@ def _take_tokenizers(
     theirs(*args, **kwargs)
 
 
-@_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function")
+@_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function", of_runs=False)
 def find_registered_first(theirs: Any, name: str) -> Any:
     """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
     from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
@@ -404,7 +408,7 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
 def apply_slurm_patch(module: str) -> None:
     """Make the jobs of HELM's Slurm runner load plugins, or raise a `RuntimeError`. Idempotent."""
 
-    @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job")
+    @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
     def submit_other_worker(theirs: Any, command: str, slurm_args: Mapping[str, Any]) -> Any:
         return theirs(command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args)
 

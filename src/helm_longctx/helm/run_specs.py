@@ -21,8 +21,8 @@ from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.likelihood import LikelihoodMetric
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.helm.sampling import check_sampling
 from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.helm.style import check_sampling
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
@@ -83,10 +83,23 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
 
 def make_entry_spec(entry: Entry) -> RunSpec:
     """Return the run spec of a checked entry, without looking for data."""
+    settings = entry.settings
+    sampling = {name: getattr(settings, name, None) for name in SAMPLING}
+    adapter_spec = AdapterSpec(
+        method=add_sampling(method_for(settings.style, settings.truncation, entry.metric), sampling),
+        # HELM's adapters add these texts to a prompt.
+        **dict.fromkeys(("input_prefix", "input_suffix", "output_prefix", "output_suffix", "instance_prefix"), ""),
+        max_train_instances=0,
+        num_outputs=1,
+        num_trials=entry.repeats,
+        # The temperature belongs to the protocol, so all tasks have the same.
+        temperature=max(task.variant(settings).temperature for task in entry.tasks),
+        max_tokens=entry.max_tokens,
+    )
     return RunSpec(
         name=entry.description,
         scenario_spec=make_scenario(entry),
-        adapter_spec=_adapter_spec(entry),
+        adapter_spec=adapter_spec,
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
         groups=entry.groups,
@@ -110,26 +123,6 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
         revision=entry.benchmark.revision,
         comparability=entry.benchmark.comparability,
         **arguments,
-    )
-
-
-def _adapter_spec(entry: Entry) -> AdapterSpec:
-    """Make the spec of our adapter. The texts that HELM's adapters add to a prompt are empty."""
-    settings = entry.settings
-    sampling = {name: getattr(settings, name, None) for name in SAMPLING}
-    return AdapterSpec(
-        method=add_sampling(method_for(settings.style, settings.truncation, entry.metric), sampling),
-        input_prefix="",
-        input_suffix="",
-        output_prefix="",
-        output_suffix="",
-        instance_prefix="",
-        max_train_instances=0,
-        num_outputs=1,
-        num_trials=entry.repeats,
-        # The temperature belongs to the protocol, so all tasks have the same.
-        temperature=max(task.variant(settings).temperature for task in entry.tasks),
-        max_tokens=entry.max_tokens,
     )
 
 

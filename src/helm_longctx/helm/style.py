@@ -1,11 +1,14 @@
-"""Chooses between chat and completion, by the run entry, the deployment, and the task's official configuration."""
+"""What a deployment takes: chats or completions, and how the tokens of answers are drawn."""
 
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
+from helm_longctx.errors import InputError
 from helm_longctx.models.apis.provider import helm_clients
+from helm_longctx.tasks.entry import sampling_of_method
 from helm_longctx.tasks.prompt import Style
 
 RAW_TEXT_CLIENTS = frozenset(
@@ -26,6 +29,9 @@ RAW_TEXT_CLIENTS = frozenset(
 MESSAGE_CLIENTS = frozenset({"GoogleGenAIClient", "HuggingFaceClient", "LiteLLMCompletionClient"})
 """HELM's clients that send a request's messages, besides those in the records of providers. Classes derived from them
 do, too; other clients omit them or fail."""
+
+_OF_HELM = ("temperature", "top_p")
+"""What HELM's own requests, and so HELM's clients, can say."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
@@ -99,3 +105,31 @@ def client_class(deployment: ModelDeployment) -> type:
 
 def _follows_instructions(deployment: ModelDeployment) -> bool:
     return model_has_tag(deployment.model_name or deployment.name, INSTRUCTION_FOLLOWING_MODEL_TAG)
+
+
+def check_sampling(spec: AdapterSpec) -> None:
+    """Check the arguments of a run entry that say how tokens are drawn.
+
+    Args:
+        spec: without a deployment, only what holds for all is checked.
+
+    Raises:
+        InputError: an argument has no effect, or the deployment does not take it.
+    """
+    given = sampling_of_method(spec.method)
+    without_effect = [name for name in given if name != "temperature" and not spec.temperature]
+    if without_effect:
+        name = without_effect[0]
+        raise InputError(
+            f"{name}={given[name]:.12g} has no effect at a temperature of 0; give temperature=, such as temperature=0.6"
+        )
+    if not given or not spec.model_deployment:
+        return
+    deployment = get_model_deployment(spec.model_deployment)
+    declare = getattr(client_class(deployment), "takes_sampling", None)
+    taken = declare(deployment.client_spec.args or {}) if declare else _OF_HELM
+    if refused := [name for name in given if name not in taken]:
+        what = f"it takes {', '.join(taken)}" if taken else "it always takes the most likely token"
+        raise InputError(
+            f"{refused[0]}={given[refused[0]]:.12g} cannot be sent to {spec.model_deployment}: {what}; leave it out"
+        )

@@ -19,6 +19,7 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
+from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.cutting import context_end, middle
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
@@ -59,7 +60,9 @@ class Truncator:
         """Make the truncator from the limits and the tokenizer of a HELM deployment."""
         deployment, window = get_model_deployment(name), deployment_window(name)
         if window is not None and not deployment.tokenizer_name:
-            _warn_of_no_tokenizer(name, window)
+            about = f"deployment {name!r} has a window of {window} tokens and no tokenizer_name"
+            named = "name a tokenizer in model_deployments.yaml (helm-longctx run: --tokenizer)"
+            warn_once(f"{about}, so prompts are never cut; {named} to cut prompts that are too long")
             window = None
         # `cache` loads the tokenizer once, and only if a prompt could be too long.
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
@@ -81,7 +84,11 @@ class Truncator:
             return FittedPrompt(prompt)
         limit = self._limit(sample, max_tokens, style)
         counted = _text_to_count(prompt, sample, style)
-        if _are_short([counted, *others], limit):
+        texts = [counted, *others]
+        # Most prompts need no tokenizer, because the number of bytes is an upper bound. A long prompt must be copied to
+        # count them, but not to count characters.
+        most = (len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts)
+        if sum(map(len, texts)) < limit and sum(most) <= limit:
             return FittedPrompt(prompt)
         if sample.cut == "context_middle":
             assert sample.context_span is not None
@@ -167,13 +174,6 @@ class Truncator:
         return context_end.context_cutter(self.tokenizer())
 
 
-def _are_short(texts: Sequence[str], limit: int) -> bool:
-    """Whether texts are certain to have no more tokens than the limit, so that most prompts need no tokenizer."""
-    # The number of bytes is an upper bound. A long prompt must be copied to count them, but not to count characters.
-    most = (len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts)
-    return sum(map(len, texts)) < limit and sum(most) <= limit
-
-
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
     return CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
 
@@ -188,14 +188,6 @@ def load_deployment_counter(name: str) -> Callable[[str], int] | None:
     except InputError as error:
         hwarn(f"tokens of {name} are estimated: {error}")
         return None
-
-
-@cache
-def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
-    hwarn(
-        f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name, so prompts are never cut;"
-        " name a tokenizer in model_deployments.yaml (helm-longctx run: --tokenizer) to cut prompts that are too long"
-    )
 
 
 def _tokenizer(deployment: ModelDeployment) -> Any:

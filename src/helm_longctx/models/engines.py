@@ -106,8 +106,7 @@ class GivenEngineClient(FunctionClient):
     def make_request(self, request: Request) -> RequestResult:
         """Answer a request, or return the log-probabilities that it asks for.
 
-        Raises:
-            InputError: a chat is scored and the model has no chat template.
+        Raises an `InputError` if a chat is scored and the model has no chat template.
         """
         if not isinstance(request, ScoringRequest):
             return super().make_request(request)
@@ -163,20 +162,18 @@ class EngineClient(GivenEngineClient):
             raise self._failure
         if self._loaded is None:
             try:
-                self._loaded = self._load()
+                if self._engine == "vllm":
+                    import vllm
+
+                    self._loaded = vllm.LLM(self._path, **self._options)
+                else:
+                    import sglang
+
+                    self._loaded = sglang.Engine(model_path=self._path, **self._options)
             except Exception as error:
                 self._failure = error
                 raise
         return Engine.find(self._loaded)
-
-    def _load(self) -> Any:
-        if self._engine == "vllm":
-            from vllm import LLM
-
-            return LLM(self._path, **self._options)
-        import sglang
-
-        return sglang.Engine(model_path=self._path, **self._options)
 
     def close(self) -> None:
         """End the engine and its processes."""

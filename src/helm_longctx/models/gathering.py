@@ -28,25 +28,22 @@ class Gatherer(Generic[Item, Answer]):
 
     def __call__(self, item: Item) -> Answer:
         """Return the answer to an item, or raise its exception."""
-        answer: Future[Answer] = Future()
-        self._waiting.append((item, answer))
+        mine: Future[Answer] = Future()
+        self._waiting.append((item, mine))
         # The thread whose turn it is answers the items of the threads that wait.
         with self._turn:
-            while not answer.done():
-                self._answer_batch()
-        return answer.result()
-
-    def _answer_batch(self) -> None:
-        end = time.monotonic() + _SECONDS
-        while len(self._waiting) < self._size and time.monotonic() < end:
-            time.sleep(_SECONDS / 10)
-        batch, self._waiting[: self._size] = self._waiting[: self._size], []
-        try:
-            answers = self._answer_all([item for item, _ in batch])
-        except BaseException as error:  # the thread of each item raises it
-            answers = [error] * len(batch)  # type: ignore[list-item]
-        for (_, future), answer in zip(batch, answers, strict=True):
-            if isinstance(answer, BaseException):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+            while not mine.done():
+                end = time.monotonic() + _SECONDS
+                while len(self._waiting) < self._size and time.monotonic() < end:
+                    time.sleep(_SECONDS / 10)
+                batch, self._waiting[: self._size] = self._waiting[: self._size], []
+                try:
+                    answers = self._answer_all([item for item, _ in batch])
+                except BaseException as error:  # the thread of each item raises it
+                    answers = [error] * len(batch)  # type: ignore[list-item]
+                for (_, future), answer in zip(batch, answers, strict=True):
+                    if isinstance(answer, BaseException):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
+        return mine.result()

@@ -8,7 +8,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -52,7 +52,7 @@ def with_facts(request: Request, facts: PromptFacts) -> Request:
     """Add facts to a request. One for log-probabilities stays as it is, because no function answers it."""
     if type(request) is not Request:
         return request
-    return AskedRequest(**{field.name: getattr(request, field.name) for field in fields(Request)}, facts=facts)
+    return AskedRequest(**vars(request), facts=facts)
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,7 @@ class Prompt:
     def context(self) -> str:
         """The text up to the end of its long part. Questions about one context have equal ones, one after another.
 
-        Raises:
-            InputError: the prompt has no context, such as a conversation of several turns.
+        Raises an `InputError` if the prompt has no context, such as a conversation of several turns.
         """
         return self.text[: len(self.text) - self._rest]
 
@@ -206,8 +205,7 @@ class FunctionClient(Client):
     def make_request(self, request: Request) -> RequestResult:
         """Answer a request. A function that raises an error fails this request alone.
 
-        Raises:
-            InputError: the function returned something else than a text.
+        Raises an `InputError` if the function returned something else than a text.
         """
         started_at, start = time.time(), time.perf_counter()
         try:

@@ -142,11 +142,7 @@ def count_texts(request: Request) -> int:
 
 
 def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
-    """Return about how many tokens a server reads for a request: more than the prompt if gold answers are scored.
-
-    Args:
-        prompt_tokens, characters: of the prompt.
-    """
+    """Return about how many tokens a server reads for a request: more than the prompt if gold answers are scored."""
     if not isinstance(request, ScoringRequest) or not request.answers:
         return prompt_tokens
     start, end = request.context or (0, characters)
@@ -158,9 +154,6 @@ def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
 
 def check_scoring(client: Any, deployment: str, argument: str = "metric=likelihood") -> None:
     """Check that a deployment can give log-probabilities of texts, before a run sends its first request.
-
-    Args:
-        argument: what needs them.
 
     Raises:
         InputError: it cannot. The message has the reason.
@@ -197,8 +190,7 @@ def without_shared_start(whole: Sequence[str], prompt: Sequence[str]) -> int:
 def read_logprobs(values: Sequence[Any]) -> list[float]:
     """Check and return log-probabilities in a reply. The first token of a text has none.
 
-    Raises:
-        FailureError: another one is missing, or is not a finite number up to 0.
+    Raises a `FailureError` if another one is missing, or is not a finite number up to 0.
     """
     found = []
     for place, value in enumerate(values):
@@ -214,9 +206,6 @@ def find_span_tokens(tokens: Sequence[str], characters: int, spans: Sequence[tup
     """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
 
     A server can put a token before the text, but none after it.
-
-    Args:
-        characters: the text's length.
     """
     found: list[list[int]] = [[] for _ in spans]
     end = characters

@@ -96,10 +96,6 @@ class Asking:
     Args:
         journal: has the answers from before a crash, and gets the new ones.
         spending: adds up the costs.
-
-    Attributes:
-        sender, journal, spending: the arguments.
-        progress: shows progress to the user.
     """
 
     def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
@@ -144,7 +140,7 @@ class Asking:
                 return with_facts(asked.whole(), find_facts(asked))
             return with_beginning(asked.whole(), shared, pending.in_batch)
 
-        first = asked.first or self._ask(self._name(asked), make_request)
+        first = asked.first or self._ask(self.journal.name(asked.request, asked.digest), make_request)
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first
@@ -152,7 +148,8 @@ class Asking:
         def make_second() -> Request:
             return with_facts(second, replace(find_facts(asked), rest=None)) if self.sender.takes_facts else second
 
-        return join_answers(first, self._ask(self._follow_up_name(second), make_second))
+        name = self.journal.name(second, digest(request_text(second)))
+        return join_answers(first, self._ask(name, make_second))
 
     def _ask(self, name: str, make_request: Callable[[], Request]) -> RequestResult:
         """Return the answer that the journal has, or else send the request."""
@@ -169,10 +166,9 @@ class Asking:
     def count(self, number: int, asked: StoredRequest, call: Future[RequestResult] | None) -> tuple[RequestState, bool]:
         """Count the outcome of a call. Return the state of the request with its result, and whether that is an answer.
 
-        Raises:
-            InputError: further requests would fail, too, or a client got bad input.
+        Raises an `InputError` if further requests would fail, too, or a client got bad input.
         """
-        result = call.result() if call else make_failure(label_error(Failure.TEMPORARY, self._timeout_text))
+        result = call.result() if call else self.late_failure()
         sample = asked.sample
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
@@ -183,9 +179,10 @@ class Asking:
         self._odd.add(asked.state.instance.id, sample, result)
         return replace(asked.state, result=result), failure_of(result) is None
 
-    @property
-    def _timeout_text(self) -> str:
-        return f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
+    def late_failure(self) -> RequestResult:
+        """Return the failure of a request that took too long."""
+        text = f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
+        return make_failure(label_error(Failure.TEMPORARY, text))
 
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
@@ -194,12 +191,6 @@ class Asking:
         if summary := self.spending.summary():
             hlog(summary)
         return self._breaker.finish()
-
-    def _name(self, asked: StoredRequest) -> str:
-        return self.journal.name(asked.request, asked.digest)
-
-    def _follow_up_name(self, request: Request) -> str:
-        return self.journal.name(request, digest(request_text(request)))
 
 
 def find_facts(asked: StoredRequest) -> PromptFacts:

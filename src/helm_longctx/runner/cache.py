@@ -97,8 +97,7 @@ class DigestStore(SqliteKeyValueStore):
     def add(self, name: str, value: dict[str, Any]) -> None:
         """Store the reply to the request with a digest. It is on disk when this method returns.
 
-        Raises:
-            CacheError: the file cannot be written.
+        Raises a `CacheError` if the file cannot be written.
         """
         self._sqlite_dict.add(request_to_key({"sha256": name}), value)
 
@@ -124,8 +123,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
     def get_cache_config(self, shard_name: str) -> DigestCacheConfig:
         """Return the config of a shard, in the same file as HELM's own runner uses.
 
-        Raises:
-            InputError: the file cannot be used.
+        Raises an `InputError` if the file cannot be used.
         """
         path = super().get_cache_config(shard_name).path
         open_cache_file(path).check()
@@ -137,8 +135,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
     """Replace the SQLite cache of an execution spec by ours. With MongoDB or no cache the spec stays unchanged.
 
-    Raises:
-        RuntimeError: this version of HELM makes its stores or clients in another way.
+    Raises a `RuntimeError` if this version of HELM makes its stores or clients in another way.
     """
     config = spec.sqlite_cache_backend_config
     ours = digest_cache(config.path if config else "")
@@ -148,8 +145,7 @@ def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
 def digest_cache(folder: str) -> DigestCacheBackendConfig:
     """Return the config of a cache in a folder, and make HELM open our stores.
 
-    Raises:
-        RuntimeError: this version of HELM makes its stores or clients in another way.
+    Raises a `RuntimeError` if this version of HELM makes its stores or clients in another way.
     """
     apply_patches()
     return DigestCacheBackendConfig(folder)
@@ -223,8 +219,7 @@ class CacheFile:
     def check(self) -> None:
         """Open the file for writing, and create it if it does not exist.
 
-        Raises:
-            CacheError: the file cannot be used.
+        Raises a `CacheError` if the file cannot be used.
         """
         with self._open_connection() as connection:
             # Taking the write lock fails if the file is not writable or not a database.
@@ -260,8 +255,7 @@ class CacheFile:
     def add(self, key: str, value: Any) -> None:
         """Store a value. It is on disk when this method returns.
 
-        Raises:
-            CacheError: the file cannot be written.
+        Raises a `CacheError` if the file cannot be written.
         """
         with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
             connection.execute(_INSERT, (key, _seal(key, value)))

@@ -35,7 +35,6 @@ from helm_longctx.runner.prefixes import (
     warming_pays,
 )
 from helm_longctx.runner.programs import has_programs, plan_steps
-from helm_longctx.runner.resuming import without_answers
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
 from helm_longctx.runs.files import STATES, write_json
@@ -194,7 +193,7 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         every = runner.adapt(spec, make_scenario(spec), spool)
         disk_bytes = _disk_bytes(spec, every, order_by_prefix(prefix_keys(each.text() for each in every)), Path(folder))
-        questions = without_answers(every)
+        questions = [each for each in every if each.state.result is None]  # a result is of an earlier run
         requests = plan_steps(questions, spool) if has_programs(questions) else questions
         keys = prefix_keys(each.text() for each in requests)
         counter = load_deployment_counter(deployment.name)
@@ -223,7 +222,7 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
             sum(usage.input_tokens for _, usage in judges),
             sum(usage.output_tokens for _, usage in judges),
         ),
-        dollars=_dollars(prices, usages, typical, most, _judge_dollars(judges, own)),
+        dollars=_dollars(prices, usages, typical, most, judges, own),
         disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
         minutes=rate.minutes(len(tokens), sum(tokens) + sum(typical)),
         samples=tuple(_samples(spec, questions)),
@@ -369,17 +368,18 @@ def _judge_usages(
                 yield judge, Usage(estimate_tokens(request.text), output_tokens=size)
 
 
-def _judge_dollars(judges: Sequence[tuple[str, Usage]], own: Mapping[str, Any]) -> float | None:
-    names = {judge for judge, _ in judges}
-    prices = {name: find_prices(name, own) if name in DEPLOYMENTS else None for name in names}
-    return _sum(price.dollars(usage) if (price := prices[judge]) else None for judge, usage in judges)
-
-
 def _dollars(
-    prices: Prices | None, usages: _Usages, typical: Sequence[int], most: Sequence[int], judges: float | None
+    prices: Prices | None,
+    usages: _Usages,
+    typical: Sequence[int],
+    most: Sequence[int],
+    judges: Sequence[tuple[str, Usage]],
+    own: Mapping[str, Any],
 ) -> Dollars:
+    of_judges = {judge: find_prices(judge, own) if judge in DEPLOYMENTS else None for judge in dict(judges)}
+    judging = _sum(price.dollars(usage) if (price := of_judges[judge]) else None for judge, usage in judges)
     if prices is None:
-        return Dollars(None, None, None, None, None, judges, None)
+        return Dollars(None, None, None, None, None, judging, None)
 
     def total(usages: Iterable[Usage], output: Sequence[int], batch: bool = False) -> float | None:
         requests = (replace(usage, output_tokens=size) for usage, size in zip(usages, output, strict=True))
@@ -397,7 +397,7 @@ def _dollars(
         batch=total(uncached, typical, batch=True),
         batch_cached=_sum(map(batched, with_answers)),
         most=total(uncached, most),
-        judges=judges,
+        judges=judging,
         source=prices.source,
     )
 

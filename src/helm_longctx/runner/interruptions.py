@@ -77,8 +77,7 @@ _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.S
 def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
     """Turn the error of a full disk into one line.
 
-    Raises:
-        InputError: a file cannot be written because the disk is full.
+    Raises an `InputError` if a file cannot be written because the disk is full.
     """
     try:
         yield

@@ -12,7 +12,7 @@ from helm.common.context import Context
 from helm.common.local_context import LocalContext
 
 from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
-from helm_longctx.runs.files import read_model, write_model
+from helm_longctx.runs.files import read_model
 
 PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", "sglang")
 """Packages whose versions can change the answers of a model in this process."""
@@ -35,12 +35,6 @@ def identify(deployment: str) -> dict[str, Any] | None:
     if spec.class_name not in LOCAL_CLIENTS:
         return None
     return {"class": spec.class_name, **(spec.args or {}), "packages": find_versions()}
-
-
-def keep_identity(path: Path, deployment: str) -> None:
-    """Write to a run's folder what identifies its model, if the model runs in this process."""
-    if identity := identify(deployment):
-        write_model(path, identity)
 
 
 def has_changed(path: Path, deployment: str) -> bool:

@@ -1,7 +1,7 @@
 """Finds before a run which difference of two models it can detect, and how many questions a wanted difference needs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -77,7 +77,23 @@ def make_plans(
         known: the spreads of earlier runs; see `read_spreads`.
         difference: the wanted difference, 0 to 1.
     """
-    return [_plan(each, sample, known, difference) for each in estimates for sample in each.samples]
+    plans = []
+    for estimate, sample in ((each, sample) for each in estimates for sample in each.samples):
+        spreads, price = find_spreads(sample, known), estimate.dollars.typical
+        best = spreads.paired or spreads.unpaired
+        needed = questions_needed(best, difference, sample.cluster_size) if difference else None
+        plan = Plan(
+            run=estimate.run,
+            deployment=estimate.deployment,
+            sample=sample,
+            unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
+            paired=detectable_difference([_sample(sample, spreads.paired)]) if spreads.paired else None,
+            needed=needed,
+            dollars=price / sum(each.questions for each in estimate.samples) * needed if price and needed else None,
+            source=spreads.source,
+        )
+        plans.append(plan)
+    return plans
 
 
 def detectable_overall(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]) -> tuple[float, float | None]:
@@ -96,8 +112,7 @@ def _sample(sample: TaskSample, spread: Spread) -> Sample:
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
     """Return the spreads of the tasks in a suite's runs.
 
-    Raises:
-        InputError: a run of the suite is damaged, or the suite has no scores.
+    Raises an `InputError` if a run of the suite is damaged, or the suite has no scores.
     """
     found = [each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"]
     models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
@@ -121,39 +136,17 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
     """
     if found := known.get((sample.entry, sample.task, sample.length)):
         return found
-    # The correlation in clusters is not published, so each cluster counts as one question.
-    if variances := list(_published_variances(sample)):
-        return Spreads(Spread(max(variances), 1.0, is_paired=False), None, "published scores")
-    return NO_SPREADS
-
-
-def _plan(each: Estimate, sample: TaskSample, known: Mapping[TaskKey, Spreads], difference: float | None) -> Plan:
-    spreads = find_spreads(sample, known)
-    best = spreads.paired or spreads.unpaired
-    needed = questions_needed(best, difference, sample.cluster_size) if difference else None
-    price = each.dollars.typical
-    return Plan(
-        run=each.run,
-        deployment=each.deployment,
-        sample=sample,
-        unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
-        paired=detectable_difference([_sample(sample, spreads.paired)]) if spreads.paired else None,
-        needed=needed,
-        dollars=price / sum(sample.questions for sample in each.samples) * needed if price and needed else None,
-        source=spreads.source,
-    )
-
-
-def _published_variances(sample: TaskSample) -> Iterator[float]:
-    """Yield the variance of right and wrong answers for each published score of a task or else of its category."""
     benchmark = next((each for each in BENCHMARKS if sample.entry in each.entries), None)
-    if benchmark is None:
-        return
-    category = benchmark.entries[sample.entry].name
-    for row in benchmark.published():
-        score = row.scores.get(sample.task, row.scores.get(""))
-        if row.category == category and row.length == sample.length and score is not None:
-            yield score * (1 - score)
+    rows = benchmark.published() if benchmark else ()
+    category = benchmark.entries[sample.entry].name if benchmark else None
+    alike = [row for row in rows if row.category == category and row.length == sample.length]
+    # The score of the task, or else of its category. It is the mean of right and wrong answers.
+    scores = [score for row in alike if (score := row.scores.get(sample.task, row.scores.get(""))) is not None]
+    if scores:
+        # The correlation in clusters is not published, so each cluster counts as one question.
+        variance = max(score * (1 - score) for score in scores)
+        return Spreads(Spread(variance, 1.0, is_paired=False), None, "published scores")
+    return NO_SPREADS
 
 
 def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:

@@ -46,17 +46,15 @@ Pays = Callable[[Beginning, Sequence[int]], bool]
 def prefix_keys(prompts: Iterable[str]) -> list[Key]:
     """Return the key of each prompt."""
     first: dict[bytes, int] = {}
-    return [_prefix_key(prompt, number, first) for number, prompt in enumerate(prompts)]
-
-
-def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> Key:
-    # One hasher for all prefixes of a prompt reads each character only once, and stores 16 bytes instead of a prefix.
-    hasher = blake2b(digest_size=16)
-    key = []
-    for start in range(0, len(prompt), STEP):
-        hasher.update(prompt[start : start + STEP].encode("utf-8", "surrogatepass"))
-        key.append(first.setdefault(hasher.digest(), number))
-    return key
+    keys: list[Key] = []
+    for number, prompt in enumerate(prompts):
+        # One hasher for all prefixes of a prompt reads each character once, and stores 16 bytes instead of a prefix.
+        hasher = blake2b(digest_size=16)
+        keys.append([])
+        for start in range(0, len(prompt), STEP):
+            hasher.update(prompt[start : start + STEP].encode("utf-8", "surrogatepass"))
+            keys[-1].append(first.setdefault(hasher.digest(), number))
+    return keys
 
 
 def order_by_prefix(keys: Sequence[Key]) -> list[int]:
@@ -89,10 +87,6 @@ def cacheable_beginnings(requests: Sequence[Request], keys: Sequence[Key], pays:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
-
-    Args:
-        keys: the keys of the requests' prompts.
-        pays: selects the beginnings.
     """
     found = shared_beginnings([[] if request.messages else key for request, key in zip(requests, keys, strict=True)])
     groups: dict[Beginning, list[int]] = defaultdict(list)

@@ -1,4 +1,7 @@
-"""A prepared run: everything that it needs before the model is asked, and the answers afterwards."""
+"""A prepared run: everything that it needs before the model is asked, and the answers afterwards.
+
+Prompts that cannot fit the model's window are found before anything is sent. A server would refuse all of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import Scenario
 from helm.common.hierarchical_logger import hlog, htrack_block
 
+from helm_longctx.errors import InputError
+from helm_longctx.helm.truncation import deployment_window
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.prefixes import (
@@ -24,9 +30,50 @@ from helm_longctx.runner.prefixes import (
 )
 from helm_longctx.runner.programs import ProgramAsking, check_programs, has_programs
 from helm_longctx.runner.spending import Spending
-from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
+from helm_longctx.runner.spool import Spool, StoredRequest
 from helm_longctx.runs.journal import Journal
-from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.entry import Entry, is_our_method
+from helm_longctx.tasks.token_estimate import estimate_tokens
+
+FEWEST = 0.6
+"""Fewest tokens of a prompt that fills its length, relative to the length. Tokenizers of today make about 0.8."""
+
+SURE = 0.9
+"""Share of an estimate of English text that the text certainly has."""
+
+
+class WindowError(InputError):
+    """No prompt of a run fits the model's window."""
+
+
+def may_exceed(entry: Entry, deployment: str) -> bool:
+    """Whether an entry's length says that its prompts may not fit, and they are not cut for lack of a tokenizer."""
+    window, length = deployment_window(deployment), entry.settings.length
+    has_tokenizer = bool(get_model_deployment(deployment).tokenizer_name)
+    return bool(window and length and not has_tokenizer) and FEWEST * (length or 0) > (window or 0)
+
+
+def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
+    """Check that the shortest prompt can fit the window that the deployment's file or its server names.
+
+    Raises a `WindowError` if it cannot, so neither can the others.
+    """
+    window = deployment_window(deployment)
+    shortest = min(requests, key=lambda each: each.characters, default=None)
+    if window is None or shortest is None or shortest.sample.method:
+        return
+    if shortest.sample.prompt_tokens or shortest.state.prompt_truncated:
+        return
+    # The estimate for other scripts can be far too high.
+    estimate = estimate_tokens(shortest.text().encode("ascii", "ignore").decode())
+    tokens = max(int(SURE * estimate), shortest.sample.fewest_tokens or 0)
+    if tokens + shortest.request.max_tokens > window:
+        raise WindowError(
+            f"the window of {deployment} has {window:,} tokens, and each of the {len(requests)} prompts has at least"
+            f" {tokens:,} and up to {shortest.request.max_tokens:,} for its answer; nothing was sent. Give a shorter"
+            " length, or a tokenizer by which prompts are cut (helm-longctx run: --tokenizer), or the window if it is"
+            " larger (--context)"
+        )
 
 
 class Answers(NamedTuple):
@@ -88,15 +135,10 @@ class PreparedRun:
         """Return the name of a request in the journal."""
         return self.journal.name(each.request, each.digest)
 
-    def store_prompts(self) -> None:
-        """Write the whole prompts to the run's folder."""
-        store_prompts(self.path, self.requests, self.order())
-
     def ask(self) -> Answers:
         """Send each request that has no answer yet, from several threads.
 
-        Raises:
-            InputError: the model cannot be asked, or a limit is reached.
+        Raises an `InputError` if the model cannot be asked, or a limit is reached.
         """
         total, order = len(self.requests), self.order()
         settings = self.sender, self.journal, self.spending, total

@@ -13,12 +13,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput, RequestResult
 
@@ -113,8 +113,7 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
 def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
     """Check that a deployment takes what the run's program sends.
 
-    Raises:
-        InputError: it takes no native tool calls.
+    Raises an `InputError` if it takes no native tool calls.
     """
     method = find_program(requests[0].sample) if requests else None
     if method and method.needs_tools and not sender.takes_tools:
@@ -126,12 +125,7 @@ def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
 
 
 class _Gate:
-    """Lets requests of all programs through, within the limits on requests in flight and on the cost.
-
-    Args:
-        asking: the run's.
-        width: most requests in flight.
-    """
+    """Lets requests of all programs through, within the limits on requests in flight and on the cost."""
 
     def __init__(self, journal: Journal, spending: Spending, width: int, sender: Sender):
         self.room = threading.Condition()
@@ -246,7 +240,7 @@ class _Conversation:
         results: dict[int, RequestResult] = {}
         flights: dict[int, tuple[str, int]] = {}
         queue = dict(enumerate(steps))
-        with _closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
+        with closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
             while queue or calls:
                 for place in [*queue]:
                     stored = store_step(self.asked, queue[place], self.spool)
@@ -276,11 +270,14 @@ class _Conversation:
         if pays and failure_of(result) is None:
             self.usages.append(usage)
         self.is_cached &= result.cached
-        prices = self.asking.spending.prices
+        prices, messages = self.asking.spending.prices, []
+        for message in step.messages:
+            calls = (f"\n[{each['name']} {serialize(each['arguments']).decode()}]" for each in message.get("calls", ()))
+            messages.append({"role": message["role"], "content": "".join([message["content"], *calls])})
         self.steps.append(
             {
                 "label": step.label,
-                "prompt": elide_messages([_as_message(message) for message in step.messages], ()),
+                "prompt": elide_messages(messages, ()),
                 "characters": stored.characters,
                 "sha256": stored.digest,
                 "text": result.completions[0].text if result.completions else "",
@@ -316,21 +313,6 @@ class _Conversation:
         if known and len(known) == len(self.usages):
             result = with_usage(result, Usage(*map(sum, zip(*known, strict=True))))
         return with_steps(result, {**notes, "requests": len(self.steps), "usages": known})
-
-
-def _as_message(message: Mapping[str, Any]) -> dict[str, str]:
-    calls = "".join(
-        f"\n[{call['name']} {orjson.dumps(call['arguments']).decode()}]" for call in message.get("calls", ())
-    )
-    return {"role": message["role"], "content": message["content"] + calls}
-
-
-@contextmanager
-def _closing(calls: Calls[Any, Any]) -> Iterator[Calls[Any, Any]]:
-    try:
-        yield calls
-    finally:
-        calls.close()
 
 
 def _refuse(reason: str) -> RequestResult:
@@ -384,8 +366,7 @@ class ProgramAsking(Asking):
     def __call__(self, pending: PendingRequest) -> RequestResult:
         """Return the result of a question, with the answer of its program.
 
-        Raises:
-            InputError: a client got bad input, or a limit in dollars is reached.
+        Raises an `InputError` if a client got bad input, or a limit in dollars is reached.
         """
         asked = pending.request
         assert asked.sample.method
@@ -396,7 +377,10 @@ class ProgramAsking(Asking):
                 result = self._run(conversation)
             finally:
                 conversation._begin(0)
-            self._keep(conversation)
+            state = asked.state
+            about = {"id": state.instance.id, "task": state.instance.sub_split, "repeat": state.train_trial_index}
+            with self._lock, (self._folder / STEPS).open("ab") as file:
+                file.write(serialize({**about, "steps": conversation.steps}) + b"\n")
         if failure_of(result) is None and not result.completions[0].text and not conversation.steps:
             return _refuse("the program sent no request and returned nothing")
         return result
@@ -410,34 +394,23 @@ class ProgramAsking(Asking):
             thread.join(TICK)
             since = conversation.since
             if since is not None and (time.monotonic() - since > MOST_SECONDS or self.sender.is_stopped):
-                _interrupt(thread)
+                # This raises the exception in the thread, at its next step in Python.
+                identifier = ctypes.c_ulong(thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_StopError))
                 thread.join(TICK)
                 if not outcome or isinstance(outcome[0], _StopError):
                     text = f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request"
                     return _refuse(text)
-        return _as_result(outcome[0])
-
-    def late_failure(self) -> RequestResult:
-        """Return the failure of a request that took too long."""
-        return make_failure(label_error(Failure.TEMPORARY, self._timeout_text))
-
-    def _keep(self, conversation: _Conversation) -> None:
-        state = conversation.asked.state
-        line = {
-            "id": state.instance.id,
-            "task": state.instance.sub_split,
-            "repeat": state.train_trial_index,
-            "steps": conversation.steps,
-        }
-        with self._lock, (self._folder / STEPS).open("ab") as file:
-            file.write(serialize(line) + b"\n")
+        ending = outcome[0].reason if isinstance(outcome[0], _StopError) else outcome[0]
+        if isinstance(ending, RequestResult):
+            return ending
+        raise ending or InputError("the run was stopped")
 
 
 _running = threading.local()
 
 
 def _call(conversation: _Conversation) -> RequestResult | BaseException:
-    """Call a program, and return the result of its question or what ended it."""
     _watch_forks()
     method = find_program(conversation.asked.sample)
     assert method
@@ -462,37 +435,17 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
         _running.conversation = None
 
 
-def _as_result(outcome: RequestResult | BaseException) -> RequestResult:
-    if isinstance(outcome, RequestResult):
-        return outcome
-    reason = outcome.reason if isinstance(outcome, _StopError) else outcome
-    if isinstance(reason, RequestResult):
-        return reason
-    raise reason or InputError("the run was stopped")
-
-
-def _interrupt(thread: threading.Thread) -> None:
-    """Raise `_StopError` in a thread, at its next step in Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_StopError))
-
-
-_is_watching = threading.Lock()
-
-
+@cache
 def _watch_forks() -> None:
     """From now on end a copy of this process that a program makes with fork: two would send the same requests."""
-    if _is_watching.acquire(blocking=False):  # never released, so this happens once
-        os.register_at_fork(after_in_parent=_mark_fork, after_in_child=_end_fork)
 
+    def watch(is_copy: bool) -> None:
+        if conversation := getattr(_running, "conversation", None):
+            conversation.forks = True
+            if is_copy:
+                os._exit(1)
 
-def _mark_fork() -> None:
-    if conversation := getattr(_running, "conversation", None):
-        conversation.forks = True
-
-
-def _end_fork() -> None:
-    if getattr(_running, "conversation", None):
-        os._exit(1)
+    os.register_at_fork(after_in_parent=partial(watch, False), after_in_child=partial(watch, True))
 
 
 def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredRequest]:

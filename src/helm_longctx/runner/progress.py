@@ -90,12 +90,7 @@ class Progress:
 
 
 class Breaker:
-    """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row.
-
-    Args:
-        total: number of requests of the run.
-        has_answers: whether some were answered in an earlier process.
-    """
+    """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row."""
 
     def __init__(self, total: int, has_answers: bool):
         # If all requests of a short run fail, the run also ends with the error.
@@ -144,11 +139,7 @@ class Oddities:
         self._counts: list[tuple[Sample, float]] = []
 
     def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
-        """Count the result of a request.
-
-        Args:
-            name: the instance's, for the log.
-        """
+        """Count the result of a request."""
         if failure_of(result) is not None:
             return
         self._answers += 1

@@ -137,8 +137,7 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
 def judged_runs(suite: Path) -> Iterator[Path]:
     """Yield the folders of a suite's finished runs that have a judge.
 
-    Raises:
-        InputError: a run spec is damaged.
+    Raises an `InputError` if a run spec is damaged.
     """
     for run, spec in read_run_specs(suite):
         with reading(run / RUN_SPEC):
@@ -189,8 +188,7 @@ def _without_judge(name: str) -> str:
 def load_object(path: Path, kind: Any) -> Any:
     """Read one of HELM's objects, or a list of them (`list[Stat]`), from a file of a run.
 
-    Raises:
-        InputError: the file is missing or damaged.
+    Raises an `InputError` if the file is missing or damaged.
     """
     try:
         return from_json(path.read_bytes(), kind)

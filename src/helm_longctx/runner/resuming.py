@@ -5,7 +5,7 @@ run that the token limit cut, with a larger output budget. The results of all it
 earlier run, which has the same run entry without `retry_cut`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +32,6 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
-from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.shards import wait_for_shards
 from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -70,16 +68,6 @@ def is_made(run: Path, spec: RunSpec) -> bool:
     )
 
 
-def check_others(run: Path) -> None:
-    """Wait until no process makes a shard of a run.
-
-    Raises:
-        InputError: requests of the run are in batches, so they would be paid for twice.
-    """
-    check_nothing_in_batches(run)
-    wait_for_shards(run)
-
-
 def find_first_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
     """Return the kept result of a request, or of the first of two requests; None if it has to be sent."""
     return asked.state.result or asked.first or journal.get(journal.name(asked.request, asked.digest))
@@ -95,11 +83,6 @@ def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
         last = journal.get(journal.name(second, digest(request_text(second))))
         return last and join_answers(result, last)
     return result
-
-
-def without_answers(requests: Sequence[StoredRequest]) -> list[StoredRequest]:
-    """Return the requests that still have to be sent, because no earlier run has a result for them."""
-    return [each for each in requests if each.state.result is None]
 
 
 def retry_factor(spec: RunSpec) -> int | None:

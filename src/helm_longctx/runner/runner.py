@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,13 @@ from helm_longctx.runner.helm_scenarios import (
     wrap_helm_errors,
 )
 from helm_longctx.runner.interruptions import explain_full_disk, stoppable
-from helm_longctx.runner.local_models import Departures, has_changed, keep_identity
-from helm_longctx.runner.prepared import Answers, PreparedRun
-from helm_longctx.runner.resuming import check_others, is_complete, is_made, retry_cut, retry_factor
+from helm_longctx.runner.local_models import Departures, has_changed, identify
+from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
+from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
 from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
-from helm_longctx.runner.spool import (
-    Spool,
-    StoredRequest,
-    WholePromptAnnotations,
-    adapt,
-    whole_request,
-    written_state,
-)
-from helm_longctx.runner.windows import WindowError, check_window, may_exceed
+from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -65,8 +58,11 @@ from helm_longctx.runs.files import (
     STATS,
     read_json,
     write_json,
+    write_model,
 )
 from helm_longctx.runs.journal import NAME, SHARDS, Journal
+from helm_longctx.runs.ledger import check_nothing_in_batches
+from helm_longctx.runs.shards import wait_for_shards
 from helm_longctx.tasks.entry import arguments_of_method, is_our_method
 
 
@@ -151,25 +147,18 @@ class Strategy:
         Raises:
             InputError: the run cannot be made. The answers that have arrived are kept.
         """
-        check_others(runner.run_path(spec))
+        check_nothing_in_batches(runner.run_path(spec))
+        wait_for_shards(runner.run_path(spec))
         with runner.prepare(spec) as run:
             if run.is_ours:
-                run.store_prompts()
+                store_prompts(run.path, run.requests, run.order())
             self.begin(run)
             runner.write(run, run.ask())
 
     def begin(self, run: PreparedRun) -> None:
         """Do what belongs to a run that is prepared, before its first request is sent."""
-        keep_identity(run.path, run.spec.adapter_spec.model_deployment)
-
-
-def _explain(error: Exception) -> str | None:
-    """Return the reason of an error that users can mend; None for an error of a program."""
-    if isinstance(error, InputError):
-        return str(error)
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}; make the folder writable, or name another --output-path"
-    return None
+        if identity := identify(run.spec.adapter_spec.model_deployment):
+            write_model(run.path, identity)
 
 
 class LongContextRunner(Runner):
@@ -180,11 +169,9 @@ class LongContextRunner(Runner):
     instances.
 
     Args:
-        execution_spec, arguments, options: the arguments of HELM's runner.
         strategy: which requests are sent, and how; by default all of them.
 
     Attributes:
-        strategy: the argument.
         limit: the limit in dollars, which several runners can share.
     """
 
@@ -284,7 +271,14 @@ class LongContextRunner(Runner):
         try:
             with self._refusing(run_spec):
                 if self.streams(run_spec):
-                    self._make(with_deployments_tokenizer(run_spec))
+                    spec, path = with_deployments_tokenizer(run_spec), self.run_path(run_spec)
+                    kept = f"the answers are kept in the run's {SHARDS if self.strategy.process else NAME}"
+                    # Another process may be making the same run, and a full disk can show in any of the run's files.
+                    with self.strategy.lock(path), explain_full_disk(path, kept):
+                        if self.strategy.skips(self, spec):
+                            hlog(f"Skipping run {spec.name} because run is completed and all output files exist.")
+                        else:
+                            self.strategy.make(self, spec)
                 elif purpose := self.strategy.purpose:
                     raise InputError(f"only run entries of this package and HELM's long-context ones can be {purpose}")
                 else:
@@ -292,24 +286,17 @@ class LongContextRunner(Runner):
         finally:
             self._departures.leave(run_spec.adapter_spec.model_deployment)
 
-    def _make(self, spec: RunSpec) -> None:
-        path = self.run_path(spec)
-        # Another process may be making the same run, and a full disk can show in any of the run's files.
-        kept = f"the answers are kept in the run's {SHARDS if self.strategy.process else NAME}"
-        with self.strategy.lock(path), explain_full_disk(path, kept):
-            if self.strategy.skips(self, spec):
-                hlog(f"Skipping run {spec.name} because run is completed and all output files exist.")
-            else:
-                self.strategy.make(self, spec)
-
     @contextmanager
     def _refusing(self, run_spec: RunSpec) -> Iterator[None]:
         """Log and record for `run_all` what users can mend in a run."""
         try:
             yield
         except Exception as error:
-            why = _explain(error)
-            if why is None:  # an error of HELM's code, whose own log has the traceback
+            if isinstance(error, InputError):
+                why = str(error)
+            elif isinstance(error, OSError) and error.filename is not None and error.strerror:
+                why = f"{error.filename}: {error.strerror}; make the folder writable, or name another --output-path"
+            else:  # an error of HELM's code, whose own log has the traceback
                 self._reasons[run_spec.name] = f"{type(error).__name__}: {describe_error(error)}"
                 raise
             if self.exit_on_error:
@@ -353,8 +340,7 @@ class LongContextRunner(Runner):
     def prepare(self, run_spec: RunSpec) -> Iterator[PreparedRun]:
         """Check that the model can be asked, open the journal, and make the requests.
 
-        Raises:
-            InputError: the judges, the machine, the client, the data or the journal have a defect.
+        Raises an `InputError` if the judges, the machine, the client, the data or the journal have a defect.
         """
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
@@ -394,8 +380,7 @@ class LongContextRunner(Runner):
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         """Open the journal of a run in a folder, whose answers count only for the run's server.
 
-        Raises:
-            InputError: it is damaged.
+        Raises an `InputError` if it is damaged.
         """
         credentials, proxy = self.annotator_executor.factory.credentials, self.executor.execution_spec.url or None
         server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
@@ -404,8 +389,7 @@ class LongContextRunner(Runner):
     def write(self, run: PreparedRun, answers: Answers) -> None:
         """Ask the judges, compute the scores, and write HELM's files of a run.
 
-        Raises:
-            InputError: requests of HELM's own scenario failed, which its metrics cannot score.
+        Raises an `InputError` if requests of HELM's own scenario failed, which its metrics cannot score.
         """
         if not run.is_ours:
             check_answers(answers.states, run.journal.summary())
@@ -413,11 +397,14 @@ class LongContextRunner(Runner):
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
+        states: Any = zip(run.requests, state.request_states, strict=True)
+        written = copy(state)  # its list of states is an iterator that makes one at a time
+        written.request_states = (asked.written(each) for asked, each in states)
         # HELM's order: a run that has the last file is complete.
         contents = {
             RUN_SPEC: run.spec,
             SCENARIO: run.scenario,
-            STATES: written_state(state, run.requests),
+            STATES: written,
             STATS: stats,
             INSTANCE_STATS: instance_stats,
         }

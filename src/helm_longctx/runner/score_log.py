@@ -21,12 +21,7 @@ ROWS = 30
 
 
 def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
-    """Log the scores of the runs that are complete, and the command that shows all scores of their suite.
-
-    Args:
-        output_path, suite: the arguments of `helm-run`.
-        names: names of runs of this package.
-    """
+    """Log the scores of the runs that are complete, and the command that shows all scores of their suite."""
     folder = output_path / "runs" / suite
     made = [name for name in names if (folder / name / STATS).is_file()]
     if not made:
@@ -57,8 +52,7 @@ def _row(run: Path) -> str:
 def find_reasons(run: Path) -> str:
     """Say what was odd with the answers of a complete run, so that its scores do not compare; empty for nothing.
 
-    Raises:
-        InputError: a file of the run is damaged.
+    Raises an `InputError` if a file of the run is damaged.
     """
     results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
     # Failed requests have a column of their own.

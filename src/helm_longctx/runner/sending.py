@@ -38,8 +38,12 @@ def make_sender(context: Context, deployment: str) -> Sender:
     if not isinstance(context, LocalContext):
         return Sender(context, retries, limit)
     client = find_client(context, deployment)
-    own_limit = _time_limit(client, limit)
-    return Sender(limit_time(client, own_limit or DEFAULT_TIMEOUT), retries, own_limit)
+    if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
+        return Sender(limit_time(client, DEFAULT_TIMEOUT), retries)
+    # The deployment's own timeout counts if it is longer.
+    own = getattr(getattr(client, "client", None), "timeout", None)
+    limit = max(own, limit) if isinstance(own, int | float) else limit
+    return Sender(limit_time(client, limit), retries, limit)
 
 
 def find_client(context: LocalContext, deployment: str) -> Client:
@@ -56,11 +60,3 @@ def find_client(context: LocalContext, deployment: str) -> Client:
     except Exception as error:
         message = label_error(failure_of_error(error), describe_error(error))
         raise InputError(f"{deployment} cannot be asked: {message}") from error
-
-
-def _time_limit(client: Client, limit: float) -> float | None:
-    """Return a deployment's own timeout if it is longer than `limit`; None for a model in this process."""
-    if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
-        return None
-    own = getattr(getattr(client, "client", None), "timeout", None)
-    return max(own, limit) if isinstance(own, int | float) else limit

@@ -27,9 +27,6 @@ _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.
 class Limit:
     """A limit in dollars for all runs of a process.
 
-    Args:
-        dollars: the limit; None for no limit.
-
     Attributes:
         spent: the dollars that were spent.
         reserved: the most dollars that the requests in flight can cost.
@@ -46,10 +43,6 @@ class Limit:
 
 class Spending:
     """Adds up tokens and dollars of one run. Only one thread may use it.
-
-    Args:
-        deployment: the deployment that is asked.
-        limit: the limit of the process.
 
     Attributes:
         prices: the deployment's prices; None if they are not known.
@@ -109,16 +102,17 @@ class Spending:
         usage, failure = usage_of(result), failure_of(result)
         if failure is not None:
             self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
-        elif not result.cached:
+        elif result.cached:
+            return
+        elif usage is None:
             # Without a count of the provider the highest cost is assumed, so that the limit always holds.
-            self._limit.spent += self._add(usage) if usage else reserved
-
-    def _add(self, usage: Usage) -> float:
-        self._tokens.update(vars(usage), requests=1)
-        dollars = (self.prices.dollars(usage) if self.prices else None) or 0.0
-        self._dollars += dollars
-        self._saving += self.prices.saving(usage) if self.prices else 0.0
-        return dollars
+            self._limit.spent += reserved
+        else:
+            self._tokens.update(vars(usage), requests=1)
+            dollars = (self.prices.dollars(usage) if self.prices else None) or 0.0
+            self._dollars += dollars
+            self._limit.spent += dollars
+            self._saving += self.prices.saving(usage) if self.prices else 0.0
 
     def summary(self) -> str | None:
         """Return one line about the tokens and dollars of the run; None if no answer came with its tokens."""

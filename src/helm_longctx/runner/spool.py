@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -15,7 +14,6 @@ from typing import Any
 from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
@@ -183,26 +181,10 @@ def draw_instances(instances: list[Instance], adapter: Adapter, most: int | None
 
 
 def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
-    """Write the whole prompts to a run's folder.
-
-    Args:
-        order: the numbers of the requests in the order in which their prompts are written.
-    """
+    """Write the whole prompts to a run's folder."""
     about = ((each.state.instance.id, each.state.instance.sub_split, each.digest) for each in requests)
     names = instance_names(about)
     write_prompts(folder, ((names[number], requests[number].text()) for number in order))
-
-
-def written_state(state: ScenarioState, requests: Sequence[StoredRequest]) -> ScenarioState:
-    """Return the state of a run as its file has it. Its list of states is an iterator that makes one at a time.
-
-    Args:
-        state: the states of all requests, in their order.
-    """
-    written = copy(state)
-    states: Any = (asked.written(each) for asked, each in zip(requests, state.request_states, strict=True))
-    written.request_states = states
-    return written
 
 
 def whole_request(state: RequestState, spool: Spool) -> Request:
@@ -211,12 +193,7 @@ def whole_request(state: RequestState, spool: Spool) -> Request:
 
 
 class WholePromptAnnotations(AnnotationExecutor):
-    """HELM's annotation executor for states with elided prompts: annotators get whole prompts.
-
-    Args:
-        base: HELM's executor, whose settings are used.
-        whole_request: returns a state's request with its whole prompt.
-    """
+    """HELM's annotation executor for states with elided prompts: annotators get whole prompts."""
 
     def __init__(self, base: AnnotationExecutor, whole_request: Callable[[RequestState], Request]):
         self.execution_spec, self.factory = base.execution_spec, base.factory

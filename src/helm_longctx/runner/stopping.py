@@ -50,8 +50,7 @@ class Stop:
 def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     """Return the runs that each question is about: one, or for `better` the two models' runs of an entry.
 
-    Raises:
-        InputError: an entry does not have the models that the question needs.
+    Raises an `InputError` if an entry does not have the models that the question needs.
     """
     groups: dict[str, list[RunSpec]] = defaultdict(list)
     for spec in specs:

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,41 +47,25 @@ def find_faults(run: Path) -> Iterator[str]:
     Scores are not computed again, because another version of the package may have computed them.
     """
     answers: dict[str, Any] = {}
-    checks = [
-        partial(_check_answers, run, answers),
-        partial(_check_batches, run),
-        partial(_check_prompts, run),
-    ]
-    if (run / INSTANCE_STATS).is_file():
-        checks.append(partial(_check_results, run, answers))
-    for check in checks:
-        try:
-            yield from check()
-        except InputError as error:
-            yield str(error)
-
-
-def _check_answers(run: Path, answers: dict[str, Any]) -> Iterator[str]:
-    """Read the journals, and add their answers to `answers`."""
     for path in answer_files(run):
         try:
             answers |= read_answers(path)
         except InputError as error:
             yield str(error)
-
-
-def _check_batches(run: Path) -> Iterator[str]:
-    # A damaged record raises an error when it is opened.
-    for _ in ledgers([run]):
-        yield from ()
-
-
-def _check_prompts(run: Path) -> Iterator[str]:
+    try:
+        list(ledgers([run]))  # a damaged record raises an error when it is opened
+    except InputError as error:
+        yield str(error)
     try:
         for _ in read_prompts(run):
             pass
     except (OSError, ValueError, LookupError, TypeError, AttributeError, zstandard.ZstdError) as error:
         yield f"the stored prompts are damaged: {type(error).__name__}"
+    try:
+        if (run / INSTANCE_STATS).is_file():
+            yield from _check_results(run, answers)
+    except InputError as error:
+        yield str(error)
 
 
 def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
@@ -98,7 +81,12 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     stats = load_object(run / STATS, list[Stat])
     entry = read_json(run / RUN_SPEC)["scenario_spec"].get("args", {}).get("entry")
     if entry is None:
-        yield from _compare(stats, _means(rows))
+        # The means of HELM's own metrics are over all instances. Of several trials they are not compared.
+        merged: dict[MetricName, Stat] = {}
+        for row in () if any(row.train_trial_index for row in rows) else rows:
+            for stat in row.stats:
+                merge_stat(merged, stat)
+        yield from _compare(stats, {name: stat.mean for name, stat in merged.items()})
         return
     state = load_object(run / STATES, ScenarioState)
     stored = StoredMetric(benchmark_of(entry).name, rows)
@@ -115,12 +103,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
 
 
 class StoredMetric(LongContextMetric):
-    """The metric of a run with the stored statistics of each answer in the place of new ones.
-
-    Args:
-        benchmark: the name of the benchmark.
-        rows: the stored statistics.
-    """
+    """The metric of a run with the stored statistics of each answer in the place of new ones."""
 
     def __init__(self, benchmark: str, rows: Iterable[PerInstanceStats]):
         super().__init__(benchmark)
@@ -138,17 +121,6 @@ def _state_key(state: RequestState) -> Key:
 
 def _row_key(row: PerInstanceStats) -> Key:
     return str(row.instance_id), next((stat.name.sub_split or "" for stat in row.stats), ""), row.train_trial_index
-
-
-def _means(rows: Iterable[PerInstanceStats]) -> dict[MetricName, float | None]:
-    """Return the means of HELM's own metrics over all instances; none if there are several trials."""
-    merged: dict[MetricName, Stat] = {}
-    for row in rows:
-        if row.train_trial_index:
-            return {}
-        for stat in row.stats:
-            merge_stat(merged, stat)
-    return {name: stat.mean for name, stat in merged.items()}
 
 
 def _compare(stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False) -> Iterator[str]:

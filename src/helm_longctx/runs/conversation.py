@@ -71,14 +71,11 @@ def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str
         is_end = number < END_MESSAGES or number >= len(messages) - END_MESSAGES
         if is_end or any(piece in message["content"] for piece in pieces):
             if left_out:
-                visible.append(_mark(left_out))
+                characters = sum(len(each["content"]) for each in left_out)
+                text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
+                visible.append({"role": "left out", "content": text})
                 left_out = []
             visible.append({**message, "content": elide(message["content"], evidence)})
         else:
             left_out.append(dict(message))
     return visible
-
-
-def _mark(left_out: Messages) -> dict[str, str]:
-    characters = sum(len(message["content"]) for message in left_out)
-    return {"role": "left out", "content": f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"}

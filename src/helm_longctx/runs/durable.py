@@ -94,7 +94,8 @@ class DurableLines:
 
     def _encode(self, value: Any) -> bytes:
         # `dataclasses.asdict` would copy all of it first, which takes several times as long.
-        return json.dumps(value, default=_fields).encode()
+        fields = lambda part: {name: field for name, field in vars(part).items() if field is not None}  # noqa: E731
+        return json.dumps(value, default=fields).encode()
 
     def _decode(self, line: bytes) -> Any:
         """Parse a line. Raises a `ValueError` if the line is damaged."""
@@ -135,7 +136,3 @@ class SealedLines(DurableLines):
 _SEAL = re.compile(rb', "([0-9a-f]{64})"\]\n')
 _SEAL_SIZE = 70
 """Bytes that match `_SEAL`."""
-
-
-def _fields(part: object) -> dict[str, Any]:
-    return {name: value for name, value in vars(part).items() if value is not None}

@@ -52,7 +52,8 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
     parts, done = [], 0
     for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
         if start > done:
-            parts.append(_mark(done, start, len(text)))
+            place = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
+            parts.append(f"\n\n[... {start - done:,} characters left out, {place} ...]\n\n")
         for first, last in places:
             if start <= first and last <= end:
                 parts.append(f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]")
@@ -117,7 +118,3 @@ def _edge(text: str, at: int) -> int:
         return at
     near = _CLUSTER.finditer(text, max(at - _CLUSTER_REACH, 0), at + _CLUSTER_REACH)
     return max((cluster.start() for cluster in near if cluster.start() <= at), default=0)
-
-
-def _mark(start: int, end: int, size: int) -> str:
-    return f"\n\n[... {end - start:,} characters left out, depth {start / size:.0%} to {end / size:.0%} ...]\n\n"

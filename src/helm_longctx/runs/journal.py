@@ -91,8 +91,7 @@ def request_name(request: Request, prompt_digest: str, server: str = "") -> str:
 
 def answer_files(run_path: Path) -> list[Path]:
     """Return the files with answers of an unfinished run. A complete run has none."""
-    main = run_path / NAME
-    return [*([main] if main.exists() else []), *sorted((run_path / SHARDS).glob("*.jsonl"))]
+    return [*run_path.glob(NAME), *sorted((run_path / SHARDS).glob("*.jsonl"))]
 
 
 def read_answers(path: Path) -> dict[str, RequestResult | None]:

@@ -104,18 +104,13 @@ class Ledger(DurableLines):
         self, receiver: Receiver, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
     ) -> BatchPart:
         """Record that a batch is about to be created."""
-        part: dict[str, Any] = {
-            "part": uuid.uuid4().hex,
-            **receiver._asdict(),
-            "route": route,
-            "time": time.time(),
-            "requests": {},
-        }
+        identifier, stored = uuid.uuid4().hex, {}
         for name, (request, sent) in requests.items():
             bare = replace(request, prompt="", messages=None if request.messages is None else [])
-            part["requests"][name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}
-        self._record(part)
-        return self._parts[part["part"]]
+            stored[name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}
+        about = {**receiver._asdict(), "route": route, "time": time.time()}
+        self._record({"part": identifier, **about, "requests": stored})
+        return self._parts[identifier]
 
     def set_batch(self, part: BatchPart, batch: str) -> None:
         """Record that a batch was created."""

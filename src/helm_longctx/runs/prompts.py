@@ -7,7 +7,6 @@ questions, or a haystack at six depths, needs the space of one prompt. `zstd -dc
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,28 +96,25 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
 
 def full_prompt(run_path: Path, instance: str) -> str:
     """Return a prompt exactly as it was sent, a conversation as JSON of its messages, or raise an `InputError`."""
-    if not (run_path / INDEX).is_file():
-        # HELM's own runner keeps a prompt whole in the request states.
-        path = run_path / STATES
-        names = _state_names(run_path)
-        number = _choose(run_path, {each: number for number, each in enumerate(names)}, instance)
-        state = next(islice(read_states(path), number, None))
-        prompt, sample = _prompt_text(state), find_sample(state["instance"])
-        if sample and sample.full_prompt and sample.full_prompt["sha256"] != digest(prompt):
-            raise InputError(
-                f"{run_path / INDEX} is missing, and {path.name} has only a part of the prompt of {instance}"
-            )
-        return prompt
-    name = _choose(run_path, read_json(run_path / INDEX)["instances"], instance)
-    return stored_prompt(run_path, name, instance)
+    if (run_path / INDEX).is_file():
+        return stored_prompt(run_path, _choose(run_path, read_json(run_path / INDEX)["instances"], instance), instance)
+    # HELM's own runner keeps a prompt whole in the request states.
+    state = find_states(run_path, instance)[0]
+    prompt = _prompt_text(state)
+    if prompt_digest(state) != digest(prompt):
+        raise InputError(f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}")
+    return prompt
 
 
 def find_states(run_path: Path, instance: str) -> list[State]:
     """Return an instance's request states in the order of its repeats, or raise an `InputError`."""
-    names = _state_names(run_path)
+    path = run_path / STATES
+    if not path.is_file():
+        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
+    instances = ((state["instance"], state) for state in read_states(path))
+    names = instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
     name = _choose(run_path, {each: each for each in names}, instance)
-    states = zip(names, read_states(run_path / STATES), strict=True)
-    return [state for each, state in states if each == name]
+    return [state for each, state in zip(names, read_states(path), strict=True) if each == name]
 
 
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
@@ -134,15 +130,6 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
-
-
-def _state_names(run_path: Path) -> list[str]:
-    """Return the instance's name for each request state of a run."""
-    path = run_path / STATES
-    if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
-    instances = ((state["instance"], state) for state in read_states(path))
-    return instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
 
 
 def prompt_digest(state: State) -> str:

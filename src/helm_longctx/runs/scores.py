@@ -185,11 +185,7 @@ def find_method(spec: Mapping[str, Any]) -> str:
 
 
 def without_method(model: str, spec: Mapping[str, Any]) -> str:
-    """Return the shown name that a run would have with plain prompts.
-
-    Args:
-        model: the shown name of the run's model.
-    """
+    """Return the shown name that a run would have with plain prompts."""
     method = find_method(spec)
     return model.replace(f" ({method})", "").replace(f"({method} ", "(") if method else model
 

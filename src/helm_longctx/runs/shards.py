@@ -60,8 +60,16 @@ def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
     """
     path = run_path / SHARDS / f"{shard.number}-of-{shard.total}.lock"
     with ExitStack() as lock:
-        while not _take(lock, run_path, path):
-            _wait_for(path)
+        is_held = False
+        while not is_held:
+            # A process that makes the whole run holds the run's lock, and looks for shards only once.
+            with lock_run(run_path, LOCK_WAIT), suppress(_BusyError):
+                # A process whose shard failed can have removed the run's folder while this one waited for the lock.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
+                is_held = True
+            if not is_held:
+                _wait_for(path)
         has_failed = True
         try:
             yield
@@ -79,19 +87,6 @@ def wait_for_shards(run_path: Path) -> None:
     """Wait until no process makes a shard of a run."""
     for path in sorted((run_path / SHARDS).glob("*.lock")):
         _wait_for(path)
-
-
-def _take(lock: ExitStack, run_path: Path, path: Path) -> bool:
-    """Take the lock of a shard. Return whether it was free."""
-    # A process that makes the whole run holds the run's lock, and looks for shards only once.
-    with lock_run(run_path, LOCK_WAIT):
-        # A process whose shard failed can have removed the run's folder while this one waited for the lock.
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
-        except _BusyError:
-            return False
-    return True
 
 
 def _wait_for(path: Path) -> None:

@@ -11,9 +11,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from helm_longctx.data.download import retry_after
 from helm_longctx.models.apis import rates
 from helm_longctx.models.apis.caching import with_beginning
-from helm_longctx.models.apis.rates import Pace, retry_after
+from helm_longctx.models.apis.rates import Pace
 from tests.models.apis.making import REQUEST, make
 from tests.support.http import HTTP
 from tests.support.servers import faults

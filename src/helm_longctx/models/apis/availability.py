@@ -93,8 +93,7 @@ def tiny_request(model: str, deployment: str, messages: list[dict[str, str]] | N
 def ask_model(client: Client, request: Request) -> Availability:
     """Send a tiny request once, and return what its result says about the model.
 
-    Raises:
-        InputError: the client cannot be used, for example because a package is missing.
+    Raises an `InputError` if the client cannot be used, for example because a package is missing.
     """
     result = try_once(client.make_request, request).result
     failure = failure_of(result)

@@ -165,8 +165,24 @@ def read_outcomes(chunks: Iterable[bytes], source: str, read: Callable[[Body], R
         read: reads the outcome from the object in a line; it may raise any of `_FORMAT_ERRORS`.
     """
     for number, line in enumerate(split_lines(chunks), 1):
-        if line.strip():
-            yield _read_outcome(line, f"line {number} of {source}", read)
+        if not line.strip():
+            continue
+        where, row = f"line {number} of {source}", None
+        try:
+            if len(line.rstrip(b"\n")) > max_reply():
+                raise ValueError
+            # Unlike orjson, json accepts lone surrogates, which answers can contain.
+            row = json.loads(line)
+            reply, error = read(row)
+            outcome = Outcome(check_type(row["custom_id"], str), reply, error, where)
+        except _FORMAT_ERRORS as problem:
+            # The error's text could quote the answer, so only its type is named.
+            error = label_error(Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}")
+            name = row.get("custom_id") if isinstance(row, dict) else None
+            if row is None and (found := _NAME.search(line)):
+                name = found[1].decode("ascii", "replace")
+            outcome = Outcome(name if isinstance(name, str) else None, None, error, where)
+        yield outcome
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -188,24 +204,6 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 _FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Errors of code that reads a line in another format."""
-
-
-def _read_outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> Outcome:
-    row: Any = None
-    try:
-        if len(line.rstrip(b"\n")) > max_reply():
-            raise ValueError
-        # Unlike orjson, json accepts lone surrogates, which answers can contain.
-        row = json.loads(line)
-        reply, error = read(row)
-        return Outcome(check_type(row["custom_id"], str), reply, error, where)
-    except _FORMAT_ERRORS as problem:
-        # The error's text could quote the answer, so only its type is named.
-        error = label_error(Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}")
-        name = row.get("custom_id") if isinstance(row, dict) else None
-        if row is None and (found := _NAME.search(line)):
-            name = found[1].decode("ascii", "replace")
-        return Outcome(name if isinstance(name, str) else None, None, error, where)
 
 
 def check_type(value: Any, kind: type[Value]) -> Value:

@@ -62,15 +62,11 @@ def mark_beginning(
     # `shared_characters` counts characters of a single prompt, so it cannot point into a conversation.
     if not shared or not mark or len(messages) != 1:
         return messages
-    return [{**messages[0], "content": _blocks(messages[0], shared, mark)}]
-
-
-def _blocks(message: Mapping[str, Any], shared: int, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    text = message["content"]
+    text = messages[0]["content"]
     # The mark is between words, so that no token is divided, and at the same place in all prompts of a group.
     place = text.rfind(" ", 0, shared)
     place = shared if place <= 0 else place
     if not text[place:].strip():  # a block must not be empty
         place = len(text)
     parts = [{"type": "text", "text": part} for part in (text[:place], text[place:]) if part]
-    return [{**parts[0], **mark}, *parts[1:]]
+    return [{**messages[0], "content": [{**parts[0], **mark}, *parts[1:]]}]

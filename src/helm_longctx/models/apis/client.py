@@ -16,6 +16,7 @@ from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
+from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
@@ -27,7 +28,7 @@ from helm_longctx.models.apis.oauth import SAFE_ADDRESS, TokenSource, find_token
 from helm_longctx.models.apis.parameters import Parameters
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
-from helm_longctx.models.apis.rates import pace, retry_after
+from helm_longctx.models.apis.rates import pace
 from helm_longctx.models.apis.usage import (
     Measures,
     find_other_model,
@@ -181,8 +182,7 @@ class ProviderClient(ApiClient):
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply.
 
-        Raises:
-            FailureError: the reply is a refusal or an error, or does not follow the protocol.
+        Raises a `FailureError` if the reply is a refusal or an error, or does not follow the protocol.
         """
 
     @abstractmethod
@@ -204,8 +204,7 @@ class ProviderClient(ApiClient):
     def body(self, request: Request) -> Body:
         """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream.
 
-        Raises:
-            FailureError: the request asks for something that cannot be sent.
+        Raises a `FailureError` if the request asks for something that cannot be sent.
         """
         return {
             name: value
@@ -419,28 +418,23 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _failure_result(error: BaseException) -> RequestResult:
-    kind = failure_of_error(error)
+    kind, status, body = failure_of_error(error), getattr(error, "status_code", None), getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    # The packages raise errors of their own, with ours as the cause.
+    if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
+        text = str(ours)
+    elif status and message:  # the packages show the server's own message only in the `repr` of the body
+        text = f"status {status}: {message}"
+    else:
+        # The packages' errors of a connection say nothing of its cause.
+        root = [*list_causes(error)][-1]
+        cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
+        text = f"{type(error).__name__}: {error_text(error)}{cause}"
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     # The body of an error that is not JSON can have line breaks.
-    text = label_error(kind, abbreviate(" ".join(redact(_describe(error)).split())))
+    text = label_error(kind, abbreviate(" ".join(redact(text).split())))
     # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
     # decides itself (`Failure.ends_run`).
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
     return RequestResult(False, [], [], False, error=text, error_flags=flags)
-
-
-def _describe(error: BaseException) -> str:
-    """Return the status and the server's own message, which the packages show only in the `repr` of the body."""
-    # The packages raise errors of their own, with ours as the cause.
-    if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
-        return str(ours)
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    message = inner.get("message") if isinstance(inner, Mapping) else inner
-    status = getattr(error, "status_code", None)
-    if status and message:
-        return f"status {status}: {message}"
-    # The packages' errors of a connection say nothing of its cause.
-    root = [*list_causes(error)][-1]
-    cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
-    return f"{type(error).__name__}: {error_text(error)}{cause}"

@@ -87,12 +87,11 @@ class TokenScores(NamedTuple):
 def shorten_reply(request: EchoRequest, reply: Body) -> Body:
     """Return a reply with only the tokens that a request wants, because a long prompt has hundreds of thousands.
 
-    Raises:
-        FailureError: the reply has no log-probabilities of the prompt's tokens.
+    Raises a `FailureError` if the reply has no log-probabilities of the prompt's tokens.
     """
     protocol.check_error(reply)
     try:
-        texts, logprobs, tops = _READERS[request.way](reply)
+        texts, logprobs, tops = _read_tokens(request.way, reply)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt") from error
     if not texts or len(texts) != len(logprobs):
@@ -117,46 +116,28 @@ def parse_reply(reply: Body) -> RequestResult:
     return RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
 
 
-def _read_echo(reply: Body) -> TokenScores:
-    found = reply["choices"][0]["logprobs"]
-    # The last token is the one that was generated. llama-cpp-python generates none at the end of a text.
-    end = len(found["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
-    every: list[Mapping[str, float] | None] = found.get("top_logprobs") or [None] * end
-    tops = [top or {} for top in every]
-    return TokenScores(list(map(str, found["tokens"][:end])), found["token_logprobs"][:end], tops[:end])
-
-
-def _read_prompt_logprobs(reply: Body) -> TokenScores:
-    texts: list[str] = []
-    logprobs: list[Any] = []
-    tops: list[Mapping[str, float]] = []
-    for token in reply["choices"][0]["prompt_logprobs"]:
+def _read_tokens(way: str, reply: Body) -> TokenScores:
+    if way == ECHO:
+        found = reply["choices"][0]["logprobs"]
+        # The last token is the one that was generated. llama-cpp-python generates none at the end of a text.
+        end = len(found["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
+        every: list[Mapping[str, float] | None] = found.get("top_logprobs") or [None] * end
+        tops = [top or {} for top in every]
+        return TokenScores(list(map(str, found["tokens"][:end])), found["token_logprobs"][:end], tops[:end])
+    if way == PROMPT_LOGPROBS:
+        places = [[*(token or {}).values()] for token in reply["choices"][0]["prompt_logprobs"]]
+        tops = [{str(each["decoded_token"]): each["logprob"] for each in place} for place in places]
         # The prompt's own token comes first, before the most likely ones; the first place has none.
-        about = next(iter(token.values())) if token else {"decoded_token": "", "logprob": None}
-        texts.append(str(about["decoded_token"] or ""))
-        logprobs.append(about["logprob"])
-        tops.append({str(each["decoded_token"]): each["logprob"] for each in (token or {}).values()})
-    return TokenScores(texts, logprobs, tops)
-
-
-def _read_generate(reply: Body) -> TokenScores:
+        own = [place[0] if place else {"decoded_token": "", "logprob": None} for place in places]
+        return TokenScores([str(each["decoded_token"] or "") for each in own], [each["logprob"] for each in own], tops)
     rows = reply["meta_info"]["input_token_logprobs"]
-    tops = [
-        {str(text): value for value, _, text in row or []}
-        for row in reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows)
-    ]
+    likely = reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows)
+    tops = [{str(text): value for value, _, text in row or []} for row in likely]
     return TokenScores([str(row[2] or "") for row in rows], [row[0] for row in rows], tops)
 
 
-_READERS = {ECHO: _read_echo, PROMPT_LOGPROBS: _read_prompt_logprobs, GENERATE: _read_generate}
-
-
 def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
-    """Return the first way that a server offers, and otherwise why it offers none.
-
-    Args:
-        client: sends an `EchoRequest`.
-    """
+    """Return the first way that a server offers, and otherwise why it offers none."""
     reasons = []
     for way in WAYS:
         result = client.make_request(EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way))
@@ -204,8 +185,7 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
 def read_distributions(client: Any, request: SpanRequest, way: str) -> list[list[Distribution]]:
     """Return the distributions at the tokens of each part of a prompt.
 
-    Raises:
-        FailureError: the server did not answer.
+    Raises a `FailureError` if the server did not answer.
     """
     given = {field.name: getattr(request, field.name) for field in fields(SpanRequest)}
     result = client.make_request(EchoRequest(**given, way=way))

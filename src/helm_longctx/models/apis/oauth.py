@@ -201,23 +201,21 @@ class TokenSource:
             TokenError: no token could be obtained.
         """
         with self._lock:
-            if self._held is None or self._held.value == refused or time.time() >= self._held.fresh_until:
-                self._held = self._request()
+            if self._held and self._held.value != refused and time.time() < self._held.fresh_until:
+                return self._held.value
+            # With thousands of requests to judges, each would otherwise ask a server that has just refused.
+            if self._failure and time.monotonic() < self._failure[1] + PAUSE:
+                raise TokenError(str(self._failure[0]), self._failure[0].refused)
+            try:
+                self._held = request_token(self._client)
+            except TokenError as error:
+                self._failure = (error, time.monotonic())
+                raise
             return self._held.value
 
     def renew(self, refused: str) -> str:
         """Return another token than the refused one."""
         return self.current(refused)
-
-    def _request(self) -> Token:
-        # With thousands of requests to judges, each would otherwise ask a server that has just refused.
-        if self._failure and time.monotonic() < self._failure[1] + PAUSE:
-            raise TokenError(str(self._failure[0]), self._failure[0].refused)
-        try:
-            return request_token(self._client)
-        except TokenError as error:
-            self._failure = (error, time.monotonic())
-            raise
 
 
 @functools.cache
@@ -229,8 +227,7 @@ def token_source(client: ClientCredentials) -> TokenSource:
 def find_tokens(prefix: str) -> TokenSource | None:
     """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like; None if they are not set.
 
-    Raises:
-        InputError: the variables are incomplete, or the token server's address is not safe.
+    Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
     names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
     missing = [name for name in names if not variable(name)]

@@ -155,18 +155,15 @@ def _user_price(name: str, value: Any) -> Price:
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e6:
             raise bad_argument("prices", name, price, "dollars per million tokens")
     # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
-    return partial(_multiply, {key: Decimal(str(price)) for key, price in value.items()})
+    prices = {key: Decimal(str(price)) for key, price in value.items()}
 
+    def multiply(usage: Usage) -> Decimal:
+        plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        counts = zip(_FIELDS, (plain, usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens), strict=True)
+        # Tokens without a price of their own cost as input.
+        return sum((prices.get(name, prices["input"]) * count for name, count in counts), Decimal(0)) / 1_000_000
 
-def _multiply(prices: Mapping[str, Decimal], usage: Usage) -> Decimal:
-    """Return the dollars of a request at a user's prices; tokens without a price of their own cost as input."""
-    counts = {
-        "input": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
-        "cached_input": usage.cached_tokens,
-        "cache_write": usage.cache_write_tokens,
-        "output": usage.output_tokens,
-    }
-    return sum((prices.get(name, prices["input"]) * count for name, count in counts.items()), Decimal(0)) / 1_000_000
+    return multiply
 
 
 def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:

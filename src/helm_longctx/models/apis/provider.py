@@ -249,7 +249,6 @@ def _list_names(provider: Provider) -> list[tuple[str, str]]:
 
 
 def _check_names(provider: Provider) -> None:
-    """Check the texts of a record: names, addresses, paths, and the format of keys."""
     check_name("provider", provider.name)
     clients = provider.helm_clients.values()
     tuples = (provider.secret, SecretFormat), (provider.long_cache, LongCache)
@@ -280,8 +279,7 @@ def _check_names(provider: Provider) -> None:
 def find_record(client: type) -> Provider:
     """Return the record of a client's class, or of the nearest class from which it is derived.
 
-    Raises:
-        InputError: no provider has such a client.
+    Raises an `InputError` if no provider has such a client.
     """
     records = {each.client: each for each in providers().values()}
     for parent in client.__mro__:

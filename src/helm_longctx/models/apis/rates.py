@@ -1,9 +1,7 @@
 """Controls how fast requests are sent to an address: limits per minute, and pauses that the server asks for."""
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable
 from functools import cache
 from threading import Lock
 
@@ -69,26 +67,3 @@ def use_paces(make: MakesPace) -> None:
 def pace(address: str, model: str, requests: float | None, tokens: float | None) -> Pace:
     """Return the one pace of an address and a model in this process."""
     return _makers[0](f"{address} {model}", requests, tokens)
-
-
-def retry_after(error: BaseException) -> float | None:
-    """Return the seconds after which a server allows the next request; None if it does not say.
-
-    The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI also sends one in milliseconds.
-    """
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    if not isinstance(headers, Mapping):
-        return None
-    # The header in milliseconds is read first, because it is more exact.
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers.get(name, "")) * unit)
-        except ValueError:
-            continue
-    try:
-        date = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    # A date in the zone `-0000` is in UTC, too, but comes without a zone.
-    date = date if date.tzinfo else date.replace(tzinfo=timezone.utc)
-    return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())

@@ -21,7 +21,7 @@ from helm.common.context import Context
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
-from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
+from tenacity import Retrying, retry_if_result, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
@@ -87,19 +87,23 @@ class Attempt:
         """Whether a reply has arrived, or came from the cache, even if it is no answer."""
         return bool(self.replies) or (isinstance(self.outcome, RequestResult) and self.outcome.success)
 
-    @property
-    def has_sure_error(self) -> bool:
-        """Whether the server answered with the status of an error, or our own code has found what is wrong."""
-        causes = () if self.error is None else list_causes(self.error)
-        return any(isinstance(cause, FailureError) or http_status(cause) is not None for cause in causes)
-
     def check(self, outcome: RequestResult | Exception) -> RequestResult:
         """Return the outcome if it is an answer, or else a failure with the reason."""
         self.outcome = outcome
         kind = self._failure(outcome)
         if kind is None and isinstance(outcome, RequestResult):
             return outcome
-        error = label_error(kind or Failure.UNKNOWN, self._reason(outcome))
+        is_text = isinstance(outcome, RequestResult) and outcome.success
+        # The reason of the failure has no secrets and no prompts.
+        if is_text and (reason := self._find_bad_reason(outcome)) is not None:
+            text = redact(describe_reason(reason))
+        elif self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
+            text = abbreviate(redact(defect))
+        elif isinstance(outcome, Exception):
+            text = f"{type(outcome).__name__}: {describe_error(outcome)}"
+        else:
+            text = abbreviate(redact(outcome.error or "no completion"))
+        error = label_error(kind or Failure.UNKNOWN, text)
         if isinstance(outcome, RequestResult):
             return replace(outcome, success=False, completions=[], cached=False, error=error)
         return RequestResult(False, [], [], False, error=error)
@@ -132,17 +136,6 @@ class Attempt:
         if isinstance(outcome, RequestResult):
             found += [(each.finish_reason or {}).get("reason") for each in outcome.completions]
         return next(filter(failure_of_reason, found), None)
-
-    def _reason(self, outcome: RequestResult | Exception) -> str:
-        """Return the reason of a failure, without secrets and prompts."""
-        is_text = isinstance(outcome, RequestResult) and outcome.success
-        if is_text and (reason := self._find_bad_reason(outcome)) is not None:
-            return redact(describe_reason(reason))
-        if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
-            return abbreviate(redact(defect))
-        if isinstance(outcome, Exception):
-            return f"{type(outcome).__name__}: {describe_error(outcome)}"
-        return abbreviate(redact(outcome.error or "no completion"))
 
 
 def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
@@ -259,7 +252,9 @@ class Retries:
         if self.takes_any_reply and attempt.has_reply:
             return False
         if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
-            return not attempt.has_sure_error
+            # Sure is the status of an error from the server, or what our own code has found.
+            causes = () if attempt.error is None else list_causes(attempt.error)
+            return not any(isinstance(cause, FailureError) or http_status(cause) is not None for cause in causes)
         # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
@@ -275,7 +270,6 @@ class Sender:
         limit: seconds that a request may take; None for a model in this process.
 
     Attributes:
-        client, limit: the arguments.
         caches_prompts: whether the provider reuses beginnings of prompts that it has read, or sells them cheaper.
         takes_facts: whether the client runs in this process, gets facts about each prompt, and reuses contexts.
         takes_tools: whether the client sends native tool calls (`models/apis/tools.py`).
@@ -293,7 +287,7 @@ class Sender:
         self._attempts = Retrying(
             stop=stop_after_attempt(retries.tries),
             wait=wait_exponential(retries.first_wait, LONGEST_WAIT) + wait_random(0, retries.first_wait),
-            sleep=self._sleep,
+            sleep=sleep_using_event(self._stopped),
             retry=retry_if_result(retries.may_help),
             # After the last attempt the failure is the result, instead of tenacity's own error.
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
@@ -342,10 +336,6 @@ class Sender:
         if self._has_answered:  # a server that has answered before is probably restarting
             return label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
         return f"{error} at {self._address}" if self._address else error
-
-    def _sleep(self, seconds: float) -> None:
-        if self._stopped.wait(seconds):
-            raise RunStoppedError
 
 
 def limit_time(client: Client, seconds: float) -> Client:

@@ -6,7 +6,7 @@ result as `content`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,23 +72,19 @@ def openai_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them. Messages without calls stay as they are."""
-    return [*map(_openai_message, messages)]
-
-
-def _openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    if message["role"] == "tool":
-        return {"role": "tool", "tool_call_id": message["id"], "content": message["content"]}
-    if not message.get("calls"):
-        return dict(message)
-    calls = [
-        {
-            "id": call["id"],
-            "type": "function",
-            "function": {"name": call["name"], "arguments": orjson.dumps(call["arguments"]).decode()},
-        }
-        for call in message["calls"]
-    ]
-    return {"role": "assistant", "content": message["content"] or None, "tool_calls": calls}
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            found.append({"role": "tool", "tool_call_id": message["id"], "content": message["content"]})
+        elif message.get("calls"):
+            calls = []
+            for call in message["calls"]:
+                function = {"name": call["name"], "arguments": orjson.dumps(call["arguments"]).decode()}
+                calls.append({"id": call["id"], "type": "function", "function": function})
+            found.append({"role": "assistant", "content": message["content"] or None, "tool_calls": calls})
+        else:
+            found.append(dict(message))
+    return found
 
 
 def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -114,27 +110,25 @@ def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as Anthropic's protocol has them: results of tools are blocks of one message of the user."""
-    return [*_anthropic_messages(messages)]
-
-
-def _anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
-    for message in [*messages, None]:
-        if message and message["role"] == "tool":
+    for message in messages:
+        if message["role"] == "tool":
+            if not results:
+                found.append({"role": "user", "content": results})
             results.append({"type": "tool_result", "tool_use_id": message["id"], "content": message["content"]})
             continue
-        if results:
-            yield {"role": "user", "content": results}
-            results = []
-        if message and message.get("calls"):
+        results = []
+        if message.get("calls"):
             texts = [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
             uses = [
                 {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["arguments"]}
                 for call in message["calls"]
             ]
-            yield {"role": "assistant", "content": [*texts, *uses]}
-        elif message:
-            yield dict(message)
+            found.append({"role": "assistant", "content": [*texts, *uses]})
+        else:
+            found.append(dict(message))
+    return found
 
 
 def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:

@@ -61,23 +61,19 @@ def read_counts(usage: object, *paths: str) -> list[int] | None:
     """
     counts: list[int] = []
     for path in paths:
-        value = _look_up(usage, path.split("."))
+        value: Any = usage
+        for name in path.split("."):
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(name)
+            if value is None:
+                value = 0
+                break
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (is_number and 0 <= value <= MOST_TOKENS and value == int(value)):
             return None
         counts.append(int(value))
     return counts
-
-
-def _look_up(value: Any, names: list[str]) -> Any:
-    """Return the value at a path: 0 if it ends early, and None, which is no count, below a value of another type."""
-    for name in names:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-        if value is None:
-            return 0
-    return value
 
 
 def check_usage(usage: Usage) -> Usage | None:

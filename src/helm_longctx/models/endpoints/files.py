@@ -29,8 +29,7 @@ class _Constructor(BoundedAliases, RoundTripConstructor):
 def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False) -> list[Path]:
     """Add an entry to each of some files. No file is written if one of them is malformed.
 
-    Raises:
-        InputError: a file is malformed, or has an entry of the same name although `replace` is not set.
+    Raises an `InputError` if a file is malformed, or has an entry of the same name although `replace` is not set.
     """
     # All texts are made before the first file is written, so a malformed file leaves the others unchanged.
     texts = {folder / file: _extend(folder / file, LISTS[file], entry, replace) for file, entry in entries.items()}

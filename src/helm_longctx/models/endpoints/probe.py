@@ -64,13 +64,11 @@ class Endpoint:
     def client_spec(self) -> dict[str, Any]:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
-        form = {"form": "both" if len(self.routes) > 1 else self.routes[0]} if has_forms else {}
-        names = {"api_key_env": self.api_key_env, "token_env": self.token_env}
-        key = {name: value for name, value in names.items() if value}
-        headers = {"headers": dict(self.headers)} if self.headers else {}
-        nvcf = {"nvcf": True} if self.nvcf else {}
-        arguments = {"base_url": self.url, "model": self.model, **form, **key, **headers, **nvcf}
-        return {"class_name": self.provider.client_path, "args": arguments}
+        form = ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
+        optional = {name: getattr(self, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
+        optional = {"form": form, **optional, "headers": dict(self.headers)}
+        given = {name: value for name, value in optional.items() if value}
+        return {"class_name": self.provider.client_path, "args": {"base_url": self.url, "model": self.model, **given}}
 
 
 def probe(
@@ -138,8 +136,7 @@ def probe(
 def base_url(url: str, api: str) -> str:
     """Return an address in the form that the provider's package takes: without a route, with or without `/v1`.
 
-    Raises:
-        InputError: `url` is not an address, or contains a password or a query.
+    Raises an `InputError` if `url` is not an address, or contains a password or a query.
     """
     try:
         parts = urlsplit(url.strip())
@@ -150,18 +147,14 @@ def base_url(url: str, api: str) -> str:
         raise bad_argument(
             "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
         )
-    path, provider = _remove_route(parts.path), find_provider(api)
+    # Users copy routes from examples, but the clients add them. The longest comes first, because a route can end with
+    # another one.
+    routes = {route.removeprefix(each.version) for each in providers().values() for route in each.routes.values()}
+    ends = sorted({*routes, "/models"}, key=len, reverse=True)
+    path, provider = parts.path.rstrip("/"), find_provider(api)
+    path = path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
     path = path or provider.version if provider.address_has_version else path.removesuffix(provider.version)
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-
-
-def _remove_route(path: str) -> str:
-    """Remove the end of an address that users copy from examples, because the clients add it."""
-    routes = {route.removeprefix(each.version) for each in providers().values() for route in each.routes.values()}
-    path = path.rstrip("/")
-    # The longest comes first, because a route can end with another one.
-    ends = sorted({*routes, "/models"}, key=len, reverse=True)
-    return path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
 
 
 def make_client(endpoint: Endpoint) -> ProviderClient:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,18 +58,24 @@ class Tokenizer:
 def load_tokenizer(name: str) -> Tokenizer:
     """Load a tokenizer by its name in HELM, its hub name or its folder.
 
-    Raises:
-        InputError: the tokenizer cannot be loaded, or cannot be used to cut prompts.
+    Raises an `InputError` if the tokenizer cannot be loaded, or cannot be used to cut prompts.
     """
     if get_tokenizer_config(name) is not None:
         return Tokenizer(name, registered=True)
     # The path is absolute, because later processes that read the file can run in another folder.
     path = str(Path(name).resolve()) if Path(name).is_dir() else name
+
+    def load() -> Any:  # as HELM does in a run; this imports transformers and torch, which takes seconds
+        from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
+
+        ignore_broken_torchvision()
+        with HuggingFaceTokenizer.create_tokenizer(path, trust_remote_code=False) as whole:
+            return whole
+
     try:
         if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "tokenizer_config.json"), str):
             # The hub is asked once for a name that is not cached. transformers would try for a minute.
             HfApi().model_info(path, timeout=PATIENCE)
-        load = partial(_load_with_transformers, path)
         loaded = read_fast_tokenizer(path, load) or load()
         if not loaded.is_fast:
             raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
@@ -79,20 +84,10 @@ def load_tokenizer(name: str) -> Tokenizer:
         raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
 
 
-def _load_with_transformers(name: str) -> Any:
-    """Load a tokenizer as HELM does in a run. This imports transformers and torch, which takes seconds."""
-    from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
-
-    ignore_broken_torchvision()
-    with HuggingFaceTokenizer.create_tokenizer(name, trust_remote_code=False) as loaded:
-        return loaded
-
-
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
     """Load the first tokenizer that can be loaded; None if no candidate is a hub name or a folder.
 
-    Raises:
-        InputError: there are such candidates, but none can be loaded.
+    Raises an `InputError` if there are such candidates, but none can be loaded.
     """
     failure = None
     for candidate in dict.fromkeys(candidates):
@@ -128,8 +123,7 @@ def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> 
 def make_local_entries(folder: Path, name: str, context: int | None, can_chat: bool) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files, for a model in a folder that runs in HELM's process.
 
-    Raises:
-        InputError: the folder's tokenizer cannot be loaded.
+    Raises an `InputError` if the folder's tokenizer cannot be loaded.
     """
     path = str(folder.resolve())
     client = {"class_name": LOCAL_CLIENT, "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True}}
@@ -160,7 +154,14 @@ def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
 
 def find_gaps(endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Sequence[Benchmark]) -> Iterator[str]:
     """Yield a line for each reason why parts of the benchmarks do not fit an endpoint."""
-    yield from _find_context_gaps(endpoint.context, tokenizer)
+    context = endpoint.context
+    if context is None:
+        yield "no context: the server does not say its length, so prompts are never cut; give --context"
+    elif tokenizer is None:
+        yield "no tokenizer: prompts are never cut, and the server refuses prompts that are too long; give --tokenizer"
+    if context and (longer := " ".join(label for label, length in STANDARD.items() if length > context)):
+        outcome = "cut to it" if tokenizer else "too long for it"
+        yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
     tasks = [
         (entry, task) for each in benchmarks for entry, category in each.entries.items() for task in category.tasks
     ]
@@ -173,15 +174,3 @@ def find_gaps(endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Seque
             f"no chats: {entries} are sent as completions, but the official code sends chats; conversations of several"
             " turns cannot be sent"
         )
-
-
-def _find_context_gaps(context: int | None, tokenizer: Tokenizer | None) -> Iterator[str]:
-    if context is None:
-        yield "no context: the server does not say its length, so prompts are never cut; give --context"
-        return
-    longer = " ".join(label for label, length in STANDARD.items() if length > context)
-    if tokenizer is None:
-        yield "no tokenizer: prompts are never cut, and the server refuses prompts that are too long; give --tokenizer"
-    if longer:
-        outcome = "cut to it" if tokenizer else "too long for it"
-        yield f"a context of {context} tokens: prompts of {longer} are {outcome}"

@@ -21,21 +21,17 @@ def use_in(model: Any) -> None:
     import torch
 
     on_processor = model.device.type == "cpu" and model.config._attn_implementation == "sdpa"
-    if on_processor and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") and _register():
-        model.set_attn_implementation(NAME)
-
-
-def _register() -> bool:
-    """Register the attention with transformers; return False if its version is too old."""
+    if not (on_processor and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")):
+        return
     try:
         from transformers import AttentionInterface
         from transformers.masking_utils import AttentionMaskInterface
-        from transformers.modeling_utils import PreTrainedModel
-    except ImportError:
-        return False
+    except ImportError:  # of an older version
+        return
     AttentionInterface.register(NAME, attend)
     AttentionMaskInterface.register(NAME, make_mask)
-    return hasattr(PreTrainedModel, "set_attn_implementation")
+    if hasattr(model, "set_attn_implementation"):
+        model.set_attn_implementation(NAME)
 
 
 def make_mask(**options: Any) -> Any:

@@ -132,7 +132,6 @@ def _read_model(source: Path, dtype: str) -> Any:
 
 
 def _save(model: Any, tokenizer: Any, folder: Path) -> int:
-    """Save the model and its tokenizer. Return the number of tensors."""
     from safetensors.torch import save_file
 
     # transformers refuses to save a model that it read from a GGUF file, so its parts are saved one by one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,10 @@ CHUNK_SIZE = 2048
 NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
 """The tokens at which the official code stops for a newline (HELMET model_utils.py:914). A token with other characters
 before the newline does not stop the answer."""
+
+
+_FURTHER = ("arguments", "adapter", "remote_code")
+"""Fields of the weights that are in the cache's key only if they are set, so that it finds earlier answers."""
 
 
 class LongContextHuggingFaceClient(CachingClient):
@@ -95,7 +99,9 @@ class LongContextHuggingFaceClient(CachingClient):
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
         self._chunk_size, self._reuse_prefix, self.concurrency = chunk_size, reuse_prefix, batch
-        self._gatherer = Gatherer(self._generate_all, batch)
+        self._gatherer: Gatherer[Job, Generation] = Gatherer(
+            lambda jobs: self._weights.load().generate_all(jobs, batch), batch
+        )
 
     def close(self) -> None:
         """Free the memory of the model."""
@@ -157,7 +163,6 @@ class LongContextHuggingFaceClient(CachingClient):
             return read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
 
     def _score(self, request: ScoringRequest) -> RequestResult:
-        """Return the log-probabilities of gold answers, or of the prompt's tokens."""
         with self._tokenizer as tokenizer:
             prompt = self._render(tokenizer, request)
             asked = {"answers": list(request.answers), "context": request.context}
@@ -169,17 +174,18 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
+        sha = hashlib.sha256()
+        for name, text in (part for turn in turns(request) for part in turn.items()):
+            # The lengths are included, so that the digest changes if text moves from one turn to the next.
+            sha.update(f"{name}\0{len(text)}\0".encode())
+            sha.update(text.encode("utf-8", "surrogatepass"))
         return {
             "model": self._weights.path,
             **{name: getattr(self._weights, name) for name in ("commit", "dtype", "attn_implementation")},
-            **{
-                name: value
-                for name in ("arguments", "adapter", "remote_code")
-                if (value := getattr(self._weights, name, None))
-            },
+            **{name: value for name in _FURTHER if (value := getattr(self._weights, name, None))},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
-            "sha256": _digest(request),
+            "sha256": sha.hexdigest(),
             "max_tokens": request.max_tokens,
             "stop_sequences": request.stop_sequences,
             **_sampling(request),
@@ -216,9 +222,6 @@ class LongContextHuggingFaceClient(CachingClient):
             "request_datetime": int(started_at),
             "measures": vars(Measures(encoded + generation.first_seconds, generation.peak_memory)),
         }
-
-    def _generate_all(self, jobs: list[Job]) -> Sequence[Generation | Exception]:
-        return self._weights.load().generate_all(jobs, self.concurrency)
 
     def _make_response(
         self, generation: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
@@ -263,13 +266,3 @@ def _sampling(request: Request) -> dict[str, Any]:
     """Return how the tokens of an answer are drawn; empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
     return {name: getattr(request, name, None) for name in names} if request.temperature else {}
-
-
-def _digest(request: Request) -> str:
-    sha = hashlib.sha256()
-    for turn in turns(request):
-        for name, text in turn.items():
-            # The lengths are included, so that the digest changes if text moves from one turn to the next.
-            sha.update(f"{name}\0{len(text)}\0".encode())
-            sha.update(text.encode("utf-8", "surrogatepass"))
-    return sha.hexdigest()

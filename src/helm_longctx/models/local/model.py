@@ -124,8 +124,7 @@ def is_croppable(cache: Any) -> bool:
 def check_length(cache: Any, length: int) -> None:
     """Check that a cache has all tokens that were read. A method that drops some would get wrong positions.
 
-    Raises:
-        ModelError: it has others.
+    Raises a `ModelError` if it has others.
     """
     if is_croppable(cache) and (kept := cache.get_seq_length()) != length:
         raise ModelError(
@@ -161,15 +160,6 @@ def _crop(cache: Any, length: int) -> None:
     # new length only in some.
     if excess := cache.get_seq_length() - length:
         cache.crop(-excess)
-
-
-def _largest_memory() -> int:
-    """Return the bytes of memory that this process has had at most; 0 on systems that do not tell."""
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class LocalModel:
@@ -259,7 +249,6 @@ class LocalModel:
         return [found[number] for number in range(len(jobs))]
 
     def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
-        """Return the numbers of the jobs of each batch."""
         if self._per_token is None and jobs:
             # The size of the cache is seen in that of two tokens.
             ids = torch_tensor([jobs[0].prompt[:1] * 2], self._model.device)
@@ -332,12 +321,17 @@ class LocalModel:
         return Generation(tokens, reused, time.perf_counter() - start, first - start, self._peak_memory())
 
     def _peak_memory(self) -> float:
-        """Return the GiB of memory that were used at most."""
+        """Return the GiB of memory that were used at most: of the GPU, or of this process; 0 if that is unknown."""
         import torch
 
-        device = self._model.device
-        peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else _largest_memory()
-        return peak / (1 << 30)
+        if self._model.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self._model.device) / (1 << 30)
+        try:
+            import resource
+        except ImportError:  # on Windows
+            return 0.0
+        unit = 1 if sys.platform == "darwin" else 1 << 10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / (1 << 30)
 
     def _read_prompt(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
         """Fill the cache with all prompt tokens except the last; None if the model has no cache.

@@ -72,11 +72,7 @@ class TransformersModel:
 
 
 class TransformersClient(LongContextHuggingFaceClient):
-    """The client of local deployments, with a model that is loaded already, and without a cache.
-
-    Args:
-        deployment: the name of its deployment.
-    """
+    """The client of local deployments, with a model that is loaded already, and without a cache."""
 
     def __init__(self, deployment: str):
         super(LongContextHuggingFaceClient, self).__init__(cache_config=BlackHoleCacheConfig())
@@ -85,4 +81,4 @@ class TransformersClient(LongContextHuggingFaceClient):
         self._weights = loaded  # type: ignore[assignment]
         self._tokenizer = WrappedPreTrainedTokenizer(loaded.tokenizer)
         self._chunk_size, self._reuse_prefix, self.concurrency = CHUNK_SIZE, True, loaded.batch
-        self._gatherer = Gatherer(self._generate_all, loaded.batch)
+        self._gatherer = Gatherer(lambda jobs: loaded.load().generate_all(jobs, loaded.batch), loaded.batch)

@@ -60,8 +60,7 @@ def find_model(name: str) -> str:
 def find_weights(name: str) -> Path:
     """Return the GGUF file of a model of `MODELS`. It is downloaded if neither the mirror nor the cache has it.
 
-    Raises:
-        InputError: a mirror lacks the file, or the download fails.
+    Raises an `InputError` if a mirror lacks the file, or the download fails.
     """
     source, mirror = MODELS[name], DataRoot.find()
     root = mirror if mirror.mirror else cache_root()

@@ -99,7 +99,7 @@ class _Reader:
         """Return the log-probabilities of the tokens from `start`.
 
         Args:
-            keep: number of first tokens that the next text shares.
+            keep: number of first tokens that the next text shares. They stay in the cache, if it can be cropped.
         """
         import torch
 
@@ -114,7 +114,11 @@ class _Reader:
             logits = self._read(torch.tensor([ids[at:end]], device=device), head=True)[0]
             found += _scored(logits, ids[at + 1 : end + 1], top)
             at = end
-        self._forget(keep)
+        if keep and is_croppable(self._cache):
+            self._cache.crop(keep - self._length)
+            self._length = keep
+        else:
+            self._cache, self._length = None, 0
         return found
 
     def _read(self, chunk: Any, head: bool) -> Any:
@@ -128,14 +132,6 @@ class _Reader:
         self._length += chunk.shape[1]
         check_length(self._cache, self._length)
         return output.logits if head else None
-
-    def _forget(self, keep: int) -> None:
-        """Leave the first tokens in the cache, or none of them if it cannot be cropped."""
-        if keep and is_croppable(self._cache):
-            self._cache.crop(keep - self._length)
-            self._length = keep
-        else:
-            self._cache, self._length = None, 0
 
 
 def _scored(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:

@@ -89,8 +89,7 @@ class Weights:
     def load(self) -> LocalModel:
         """Return the model. The first call loads it, on all GPUs if there are several.
 
-        Raises:
-            ModelError: the model cannot be loaded.
+        Raises a `ModelError` if the model cannot be loaded.
         """
         # A second thread waits for the first to load the model, instead of loading it once more.
         with _lock:
@@ -102,8 +101,16 @@ class Weights:
     def free(self) -> None:
         """Free the memory of the model. The next call of `load` loads it again."""
         with _lock:
-            if _loaded.pop(self, None) is not None:
-                free_memory()
+            if _loaded.pop(self, None) is None:
+                return
+            import torch
+
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            # glibc keeps freed memory in its arenas. Other systems have no such function.
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def load_weights(weights: Weights) -> Any:
@@ -141,15 +148,3 @@ def load_weights(weights: Weights) -> Any:
     where = f"{gpus} GPUs" if spread else str(model.device)
     hlog(f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}")
     return model.eval()
-
-
-def free_memory() -> None:
-    """Give back to the system the memory of objects that nothing needs."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    # glibc keeps freed memory in its arenas. Other systems have no such function.
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -126,8 +126,7 @@ class Batches:
     def states(self) -> Iterator[BatchState]:
         """Yield the states of all batches. Batches that were not created are left out.
 
-        Raises:
-            InputError: at the end, if a provider cannot be asked, or a record of batches is damaged.
+        Raises an `InputError` if at the end, if a provider cannot be asked, or a record of batches is damaged.
         """
         problems = Problems()
         for run, part in self._parts(problems):
@@ -181,8 +180,7 @@ class Batches:
     def cancel(self) -> int:
         """Cancel all batches that have not ended, and return their number. Their answers can still be collected.
 
-        Raises:
-            InputError: at the end, if a provider refuses it.
+        Raises an `InputError` if at the end, if a provider refuses it.
         """
         problems, number = Problems(), 0
         for run, part in self._open_parts(problems):

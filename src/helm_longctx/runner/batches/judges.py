@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.run_spec import RunSpec
 from helm.clients.auto_client import AutoClient
@@ -100,7 +99,14 @@ class JudgesAsBatches(AsBatches):
         if not names:
             raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly")
         services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
-        states = [state for state in _read_states(runner, spec) if is_answered(state)]
+        if runner.is_made(spec):
+            complete: ScenarioState = load_object(runner.run_path(spec) / STATES, ScenarioState)
+            # A complete run also contains the old verdicts, which must not be used.
+            every = [replace(state, annotations=None) for state in complete.request_states]
+        else:
+            with runner.prepare(spec) as run:
+                every = [replace(each.state, result=find_answer(each, run.journal)) for each in run.requests]
+        states = [state for state in every if is_answered(state)]
         if not states:
             raise InputError("there are no answers to judge; first give `helm-longctx batch collect`, or make the run")
         questions = [
@@ -121,16 +127,6 @@ class JudgesAsBatches(AsBatches):
         submission.send_all(unsent, self._plan.batch_size)
         about = f"{len(questions)} questions to {receiver.deployment}"
         _log.info(f"{about}: {len(unsent)} without a reply, {submission.summary()}")
-
-
-def _read_states(runner: LongContextRunner, spec: RunSpec) -> Sequence[RequestState]:
-    path = runner.run_path(spec) / STATES
-    if runner.is_made(spec):
-        complete: ScenarioState = load_object(path, ScenarioState)
-        # A complete run also contains the old verdicts, which must not be used.
-        return [replace(state, annotations=None) for state in complete.request_states]
-    with runner.prepare(spec) as run:
-        return [replace(each.state, result=find_answer(each, run.journal)) for each in run.requests]
 
 
 class _Recorder(Client):

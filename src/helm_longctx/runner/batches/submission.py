@@ -142,8 +142,7 @@ class Unsent:
 class Submission:
     """Sends requests of one run to one receiver.
 
-    Raises:
-        InputError: the provider cannot be asked for batches that an interrupted command may have created.
+    Raises an `InputError` if the provider cannot be asked for batches that an interrupted command may have created.
     """
 
     def __init__(self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger):
@@ -156,8 +155,7 @@ class Submission:
     def send_all(self, requests: Mapping[str, Unsent], batch_size: int | None) -> None:
         """Send those requests that are in no batch.
 
-        Raises:
-            InputError: the model cannot be asked, or a batch cannot be created.
+        Raises an `InputError` if the model cannot be asked, or a batch cannot be created.
         """
         pending = self.pending(requests)
         self._waiting = len(requests) - len(pending)
@@ -268,8 +266,7 @@ def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path
 def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     """Find those batches of the receiver whose identifiers an interrupted command has not stored.
 
-    Raises:
-        InputError: the provider cannot be asked.
+    Raises an `InputError` if the provider cannot be asked.
     """
     doubtful = ledger.doubtful_parts(receiver)
     if not doubtful:
@@ -303,8 +300,7 @@ class ProviderError(InputError):
 def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> Iterator[None]:
     """Convert an error of a provider's package to an error of a kind, whose line starts with `what`.
 
-    Raises:
-        InputError: the block failed.
+    Raises an `InputError` if the block failed.
     """
     try:
         yield
@@ -352,8 +348,7 @@ def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], par
 def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
     """Return the service with a name, as the record of a run's batches has it.
 
-    Raises:
-        InputError: no provider has such a service, for example because its package is not installed any more.
+    Raises an `InputError` if no provider has such a service, for example because its package is not installed any more.
     """
     pairs = ((provider.batches, provider.batch_files) for provider in providers().values())
     services = {service.name: service for pair in pairs for service in filter(None, pair)}
@@ -365,8 +360,7 @@ def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
 def service_name(client: Client, deployment: str, as_files: bool) -> str:
     """Return the name of the service that answers batches of a deployment.
 
-    Raises:
-        InputError: the deployment has none.
+    Raises an `InputError` if the deployment has none.
     """
     kind = "batch_files" if as_files else "batches"
     service: type[Service] | None = getattr(getattr(client, "provider", None), kind, None)

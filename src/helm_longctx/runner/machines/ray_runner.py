@@ -84,8 +84,7 @@ class Job:
     def enter(self) -> None:
         """Set up this process, a worker, like the driver's.
 
-        Raises:
-            InputError: this machine does not have the driver's disk.
+        Raises an `InputError` if this machine does not have the driver's disk.
         """
         runs = Path(self.folder, self.arguments["output_path"], "runs", self.arguments["suite"])
         if not runs.is_dir():
@@ -277,11 +276,7 @@ class Cluster:
 
 
 class Progress:
-    """Shows how many shards of all runs are done: as a bar on a terminal, otherwise in the log.
-
-    Args:
-        tasks: the references of the shards' results.
-    """
+    """Shows how many shards of all runs are done: as a bar on a terminal, otherwise in the log."""
 
     def __init__(self, tasks: Sequence[Any]):
         self._tasks = tasks

@@ -28,9 +28,6 @@ from helm_longctx.runner.runner import LongContextRunner
 class SlurmRunner(helm_slurm.SlurmRunner, LongContextRunner):
     """HELM's runner for Slurm, with jobs that load plugins and make runs as `LongContextRunner` does.
 
-    Args:
-        arguments, options: the parameters of HELM's runner.
-
     Raises:
         RuntimeError: this version of HELM submits its jobs in another way.
     """
@@ -43,8 +40,7 @@ class SlurmRunner(helm_slurm.SlurmRunner, LongContextRunner):
 def main() -> None:
     """Make one run. This is the command of a Slurm job, with the options of HELM's.
 
-    Raises:
-        SystemExit: the run has bad input, which is printed.
+    Raises a `SystemExit` if the run has bad input, which is printed.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--slurm-runner-spec-path", type=Path, required=True)

@@ -120,7 +120,13 @@ class AnthropicClient(ProviderClient):
             elif kind == "content_block_start":
                 blocks[event["index"]] = event["content_block"]
             elif kind == "content_block_delta":
-                _extend(blocks[event["index"]], event["delta"])
+                # The texts of a delta (`text_delta`, `thinking_delta`, …) continue the fields of the same names.
+                block = blocks[event["index"]]
+                for name, text in event["delta"].items():
+                    protocol.check_piece(name, text)
+                    protocol.check_piece(name, block.get(name))
+                    if name != "type" and isinstance(text, str):
+                        block[name] = f"{block.get(name) or ''}{text}"
             elif kind == "message_delta":
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
@@ -133,7 +139,6 @@ class AnthropicClient(ProviderClient):
 
 
 def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
-    """Join the texts of the blocks of a kind; None if there is no such block."""
     texts = [block.get(kind) for block in content if block.get("type") == kind]
     return "".join(text for text in texts if isinstance(text, str)) if texts else None
 
@@ -146,15 +151,6 @@ def _usage(usage: object) -> Usage | None:
     prompt, cached, written, answer, reasoning = counts
     # Anthropic does not count cached tokens among the tokens of the prompt.
     return check_usage(Usage(prompt + cached + written, cached, written, answer, reasoning))
-
-
-def _extend(block: Body, delta: Body) -> None:
-    """Append the texts of a delta (`text_delta`, `thinking_delta`, …) to the fields of the same names."""
-    for name, text in delta.items():
-        protocol.check_piece(name, text)
-        protocol.check_piece(name, block.get(name))
-        if name != "type" and isinstance(text, str):
-            block[name] = f"{block.get(name) or ''}{text}"
 
 
 class AnthropicBatches(batches.Service):

@@ -99,7 +99,25 @@ class OpenAIClient(ProviderClient):
         choices = _first_choices(reply.get("choices"))
         if not choices:
             raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
-        return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
+        message = choices[0].get("message") or {}
+        reason, text = choices[0].get("finish_reason"), message.get("content", choices[0].get("text"))
+        if message.get("refusal"):
+            raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
+        calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
+        if calls:
+            reason, text = "stop", text or ""
+        if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
+            reason = "tool_calls"  # some servers send another reason
+        ending = check_reason(reason)
+        # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
+        reasoning = message.get("reasoning_content") or message.get("reasoning")
+        if text is None and (ending == "length" or reasoning):
+            text = ""  # the answer is only reasoning
+        if not isinstance(text, str):
+            what = "its content is null or of another type"
+            raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
+        result = protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
+        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
@@ -194,27 +212,6 @@ class OpenAIClient(ProviderClient):
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = {"message": {"content": None, **parts, "role": "assistant"}} if chats else {"text": parts.get("text")}
         return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
-
-
-def _answer(request: Request, choice: Body) -> RequestResult:
-    message = choice.get("message") or {}
-    reason, text = choice.get("finish_reason"), message.get("content", choice.get("text"))
-    if message.get("refusal"):
-        raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
-    calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
-    if calls:
-        reason, text = "stop", text or ""
-    if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
-        reason = "tool_calls"  # some servers send another reason
-    ending = check_reason(reason)
-    # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if text is None and (ending == "length" or reasoning):
-        text = ""  # the answer is only reasoning
-    if not isinstance(text, str):
-        raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
-    result = protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
-    return tools.with_calls(result, calls)
 
 
 def _usage(usage: object) -> Usage | None:
