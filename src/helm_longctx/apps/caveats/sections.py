@@ -1,7 +1,6 @@
 """The page about what scores hide: answers that the token limit cut, and questions with known errors."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 
 from helm_longctx.documents.document import Cell, Column, Section, Table, text_columns
 from helm_longctx.results.boards import Board, label
@@ -68,26 +67,21 @@ def _errata_section(board: Board) -> Section | None:
         [*_about(board, score), score_cell(score), number_cell(right.mean), count_cell(right.n)]
         for score, right in found
     ]
-    tables = [Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)]
-    return Section(name, "Known errors", [*tables, _question_table(board, name)], _ERRATA)
+    table = Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)
+    return Section(name, "Known errors", [table, _make_question_table(board, f"{name}-questions")], _ERRATA)
 
 
-def _question_table(board: Board, name: str) -> Table:
-    results = [each for each in board.tasks if each.errata]
-    models = list(dict.fromkeys(each.model for each in results))
+def _make_question_table(board: Board, name: str) -> Table:
+    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
+    for result in board.tasks:
+        for instance in result.errata:
+            questions[result.task, result.length, instance][result.model] = result
+    models = list(dict.fromkeys(model for by_model in questions.values() for model in by_model))
     heads = [
         *text_columns("Task", "Length", "Question", "What is wrong", "Known since", "Source"),
         *(Column(model, "The model's score of the question; the mean over repeats.") for model in models),
     ]
-    rows = list(_question_rows(board, results, models))
-    return Table(f"{name}-questions", "Questions that are left out", heads, rows, search=True)
-
-
-def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str]) -> Iterator[list[Cell]]:
-    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
-    for result in results:
-        for instance in result.errata:
-            questions[result.task, result.length, instance][result.model] = result
+    rows = []
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
         repeats = {model: by_instance(result.answers).get(instance) for model, result in by_model.items()}
@@ -98,4 +92,5 @@ def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str
             min(each.since for each in errata).isoformat(),
             ", ".join(dict.fromkeys(each.source for each in errata)),
         )
-        yield [*about, *map(Cell, texts), *map(number_cell, scores)]
+        rows.append([*about, *map(Cell, texts), *map(number_cell, scores)])
+    return Table(name, "Questions that are left out", heads, rows, search=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -95,16 +95,12 @@ def find_curves(board: Board) -> Iterator[Curve]:
                 found = {each.step: board.score(each.model, part, length) for each in checkpoints}
                 scores = {step: score for step, score in found.items() if score}
                 if len(scores) > 1:
-                    trend = _find_trend(board, list(scores.values()), part, length)
+                    last = list(scores.values())[-SPAN:]
+                    try:
+                        pairings = Table([board], [last[-1].model, last[0].model], length).pairings()
+                    except InputError:
+                        pairings = []  # they share no question, or their answers were not kept
+                    # Of means only the overall one is compared.
+                    place = ("all", "") if part == OVERALL else ("task", part)
+                    trend = next((each for each in pairings if (each.by, each.part) == place), None)
                     yield Curve(family, part, length, scores, board.floor(part, length), trend)
-
-
-def _find_trend(board: Board, scores: Sequence[Result], part: str, length: int | None) -> Pairing | None:
-    """Compare the last step with an earlier one on the questions that both answered. Of means only the overall one."""
-    last = scores[-SPAN:]
-    try:
-        pairings = Table([board], [last[-1].model, last[0].model], length).pairings()
-    except InputError:
-        return None  # they share no question, or their answers were not kept
-    place = ("all", "") if part == OVERALL else ("task", part)
-    return next((each for each in pairings if (each.by, each.part) == place), None)

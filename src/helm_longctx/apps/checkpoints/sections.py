@@ -1,9 +1,10 @@
 """The page with the scores of trainings over their steps."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from helm_longctx.apps.checkpoints.curves import SPAN, Curve, find_curves
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, text_columns
 from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
@@ -19,21 +20,25 @@ ABOUT = (
 
 def checkpoint_sections(board: Board) -> list[Section]:
     """Return a section for each training with several steps: curves, and when scores leave the floor and still rise."""
-    found = list(find_curves(board))
-    families = list(dict.fromkeys(curve.family for curve in found))
-    return [
-        _section(board, family, number, [curve for curve in found if curve.family == family])
-        for number, family in enumerate(families)
+    families: dict[str, list[Curve]] = defaultdict(list)
+    for curve in find_curves(board):
+        families[curve.family].append(curve)
+    columns = [
+        *text_columns("Task", "Length"),
+        *(Column(title) for title in ("Steps", "First", "Last", "Floor", "Above the floor from")),
+        *(Column("Change", "Of the last steps, in points."), Column("At the end", is_number=False)),
     ]
+    sections = []
+    for number, (family, found) in enumerate(families.items()):
+        name = f"checkpoints-{board.file_name}-{number}"
+        rows = [_row(board, each) for each in found]
+        table = Table(f"{name}-table", f"{board.title}: steps of {family}", columns, rows, ABOUT)
+        blocks: list[Block] = [_draw_curves(board, name, family, found), table]
+        sections.append(Section(name, f"Scores over the steps of {family}", blocks))
+    return sections
 
 
-def _section(board: Board, family: str, number: int, found: Sequence[Curve]) -> Section:
-    name = f"checkpoints-{board.file_name}-{number}"
-    blocks: list[Block] = [_figure(board, name, family, found), _table(board, name, family, found)]
-    return Section(name, f"Scores over the steps of {family}", blocks)
-
-
-def _figure(board: Board, name: str, family: str, found: Sequence[Curve]) -> Figure:
+def _draw_curves(board: Board, name: str, family: str, found: Sequence[Curve]) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
     rows = [
@@ -48,17 +53,6 @@ def _figure(board: Board, name: str, family: str, found: Sequence[Curve]) -> Fig
     spec = curves(parts, list(map(str, steps)), "step", over="step")
     about = f"A curve for each length; vertical lines are 95 % intervals. {MARK} marks scores that are not comparable."
     return Figure(f"{name}-curves", f"Score over the steps of {family}", about, spec, rows)
-
-
-def _table(board: Board, name: str, family: str, found: Sequence[Curve]) -> Table:
-    columns = [
-        *(Column(title, is_number=False) for title in ("Task", "Length")),
-        *(Column(title) for title in ("Steps", "First", "Last", "Floor", "Above the floor from")),
-        *(Column("Change", "Of the last steps, in points."), Column("At the end", is_number=False)),
-    ]
-    return Table(
-        f"{name}-table", f"{board.title}: steps of {family}", columns, [_row(board, each) for each in found], ABOUT
-    )
 
 
 def _row(board: Board, curve: Curve) -> list[Cell]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from helm_longctx.apps.app import for_each_length
 from helm_longctx.apps.costs.costs import (
     DEPTHS,
     Compacted,
@@ -71,17 +73,18 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
 )
 
 
-def cost_sections(board: Board) -> list[Section]:
-    """Return a section for each length at which the tokens or the requests of several rows are known."""
-    return [section for length in board.main_length_first if (section := _section(board, length))]
-
-
-def _section(board: Board, length: int | None) -> Section | None:
+@for_each_length
+def cost_sections(board: Board, length: int | None) -> Section | None:
+    """Return the section of a length at which the tokens or the requests of several rows are known."""
     tasks = (task.name for task in board.benchmark.tasks)
     parts = dict.fromkeys((board.main_part(length), *board.parts_at(length), *tasks))
-    candidates = ((part, _list_rows(board, length, part)) for part in parts)
-    part, costs = next((each for each in candidates if len(each[1]) > 1), ("", []))
-    if not part:
+    for part in parts:
+        # All rows have scores of the same tasks.
+        found = find_costs(board, length, part)
+        costs = [each for each in found if each.tokens is not None or each.requests > 1]
+        if len(costs) > 1:
+            break
+    else:
         return None
     name = f"costs-{board.file_name}-{label(length)}".rstrip("-")
     whole = [each for each in costs if not each.is_stream]
@@ -90,30 +93,25 @@ def _section(board: Board, length: int | None) -> Section | None:
         "dollars": find_frontier(whole, lambda each: each.dollars),
     }
     rows = [(each, [way for way, best in ways.items() if each in best]) for each in costs]
+    figures = []
+    for way, best in ways.items():
+        points = [
+            {"model": show_model(each.score.model), "score": each.score.interval.mean, way: value, "best": each in best}
+            for each in whole
+            if (value := getattr(each, way))  # a logarithm has no place for 0
+        ]
+        about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
+        if best:
+            figures.append(Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), points))
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
         tabulate(f"{name}-table", title, _COLUMNS, rows),
-        *(_plot(name, way, whole, best) for way, best in ways.items() if best),
+        *figures,
         *_gains(board, length, name),
         *_compactions(costs, name),
         *_points(costs, name),
     ]
     return Section(name, f"What does a point cost {label(length)}".strip() + "?", blocks, _ABOUT, choice=label(length))
-
-
-def _list_rows(board: Board, length: int | None, part: str) -> list[Costs]:
-    """Return the costs of the rows whose costs are known. All have scores of the same tasks."""
-    return [each for each in find_costs(board, length, part) if each.tokens is not None or each.requests > 1]
-
-
-def _plot(name: str, way: str, costs: Sequence[Costs], best: Sequence[Costs]) -> Figure:
-    rows = [
-        {"model": show_model(each.score.model), "score": each.score.interval.mean, way: value, "best": each in best}
-        for each in costs
-        if (value := getattr(each, way))  # a logarithm has no place for 0
-    ]
-    about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
-    return Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), rows)
 
 
 def _gains(board: Board, length: int | None, name: str) -> list[Table]:
@@ -153,12 +151,17 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
             lambda each: number_cell(each.retained_tokens, _whole),
         ),
     )
+
+    def show_depth(row: tuple[str, Compacted], depth: int) -> Cell:
+        n, score = row[1].depths.get(depth, (0, None))
+        return number_cell(score, percent, f"n = {n}")
+
     accuracies: Sequence[tuple[Column, Callable[[tuple[str, Compacted]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Times compacted"), lambda row: number_cell(row[1].times, _whole)),
         (Column("Answers"), lambda row: number_cell(row[1].n, _whole)),
         (Column("Score"), lambda row: number_cell(row[1].score, percent)),
-        *((Column(f"{depth} to {depth + 20} %"), _depth_cell(depth)) for depth in DEPTHS),
+        *((Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth)) for depth in DEPTHS),
     )
     rows = [
         (each.score.model, compacted)
@@ -172,14 +175,6 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         *([tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)] if compacting else []),
         *([tabulate(f"{name}-compacted", title, accuracies, rows, about)] if rows else []),
     ]
-
-
-def _depth_cell(depth: int) -> Callable[[tuple[str, Compacted]], Cell]:
-    def cell(row: tuple[str, Compacted]) -> Cell:
-        n, score = row[1].depths.get(depth, (0, None))
-        return number_cell(score, percent, f"n = {n}")
-
-    return cell
 
 
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:

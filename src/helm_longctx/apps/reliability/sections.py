@@ -66,11 +66,21 @@ def find_reliability(board: Board, length: int | None) -> list[Reliability]:
 
 
 def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliability:
+    orders = []
+    for model in (score.model for score in scores):
+        found = {length: board.score(model, part, length) for length in board.lengths if length}
+        over_lengths = {length: score.interval.mean for length, score in found.items() if score}
+        if len(over_lengths) >= FEWEST_LENGTHS:
+            orders.append(monotonicity(over_lengths))
     own = [task for score in scores for task in score.task_results]
     if len({task.task for task in own}) > 1:
         own = []
     scored = [[(each.score, each.instance) for each in task.answers if each.score is not None] for task in own]
     repeated = [answers for answers in scored if len(answers) > len({instance for _, instance in answers})]
+    tokens = []
+    for task in own:
+        prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
+        tokens.append(None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0))
     errors = {score.model: error for score in scores if not math.isnan(error := score.error)}
     means = [each.interval.mean for each in scores if each.model in errors]
     return Reliability(
@@ -80,25 +90,10 @@ def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliabili
         tuple(caveat for score in scores if not score.is_published for caveat in score.caveats),
         signal_to_noise(means, list(errors.values())) if len(errors) >= FEWEST_MODELS else None,
         tuple(variance_components(*map(list, zip(*rows, strict=True))) for rows in repeated),
-        _monotonicity(board, part, [score.model for score in scores]),
-        _mean(map(_tokens, own)),
+        math.nan if (order := _mean(orders)) is None else order,
+        _mean(tokens),
         _mean(_statistic(task, "cost") for task in own),
     )
-
-
-def _monotonicity(board: Board, part: str, models: Iterable[str]) -> float:
-    found = []
-    for model in models:
-        scores = {length: board.score(model, part, length) for length in board.lengths if length}
-        means = {length: score.interval.mean for length, score in scores.items() if score}
-        if len(means) >= FEWEST_LENGTHS and not math.isnan(order := monotonicity(means)):
-            found.append(order)
-    return fmean(found) if found else math.nan
-
-
-def _tokens(task: Result) -> float | None:
-    prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
-    return None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0)
 
 
 def _statistic(task: Result, name: str) -> float | None:

@@ -1,6 +1,6 @@
 """Builds a report from a suite's runs and the published results. The last page of a board is about its runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -60,12 +60,19 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
     # The cost is the sum over all answers of the run, and the other statistics are means.
     costs = [answer.values["cost"] for answer in answers if "cost" in answer.values]
     total = sum(costs) if costs else None
+    numbers = []
+    for name in names:
+        value = total if name == "cost" else _mean(results, name)
+        cell = number_cell(value)
+        if value is not None and (name.endswith("_tokens") or name in PLAIN_NUMBERS):
+            cell = Cell(count(round(value)) if name.endswith("_tokens") else decimals(value), value)
+        numbers.append(cell)
     return [
         Cell(first.model),
         Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
-        *(_number(name, total if name == "cost" else _mean(results, name)) for name in names),
+        *numbers,
         Cell("open" if page else "", link=page),
         Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
     ]
@@ -74,14 +81,6 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
 def _mean(results: Sequence[Result], name: str) -> float | None:
     values = [each.statistics[name].interval.mean for each in results if name in each.statistics]
     return sum(values) / len(values) if values else None
-
-
-def _number(name: str, value: float | None) -> Cell:
-    if value is not None and name.endswith("_tokens"):
-        return Cell(count(round(value)), value)
-    if value is not None and name in PLAIN_NUMBERS:
-        return Cell(decimals(value), value)
-    return number_cell(value)
 
 
 def write_report(
@@ -109,7 +108,17 @@ def write_report(
     def links(run: Run) -> tuple[str, str]:
         return page_name(run), helm_page(server, run)
 
-    report = _make_report(boards, suite.name if suite else "", links)
+    pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
+    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
+    for page in pages:
+        if page.whole and (sections := page.sections(boards)):
+            rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+    name = suite.name if suite else ""
+    # Servers and browsers open `index.html` of a folder.
+    report = Report(
+        f"Long-context report: {name or 'published results'}", name, made, [replace(first, file="index.html"), *rest]
+    )
     write_scores(boards, folder / "data")
     if kind != "html":
         return write_document(report, folder, kind)
@@ -118,36 +127,21 @@ def write_report(
     return index
 
 
-def _make_report(boards: Sequence[Board], suite: str, links: Links) -> Report:
-    pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
-    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
-    for page in pages:
-        if page.whole and (sections := page.sections(boards)):
-            rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
-    title = f"Long-context report: {suite}" if suite else "Long-context report: published results"
-    # Servers and browsers open `index.html` of a folder.
-    return Report(title, suite, made, [replace(first, file="index.html"), *rest])
-
-
 def _pages(board: Board, pages: Iterable[ReportPage], links: Links) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
     of_board = [(page.name, page.title, page.sections(board)) for page in pages if not page.whole]
     models = first_models(board)
-    for name, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
+    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
         if not sections:
             continue
         chosen = {section.choice for section in sections}
         lengths = [label(length) for length in board.lengths if length is not None and label(length) in chosen]
-        file = "-".join(filter(None, (board.file_name, name))) + ".html"
+        file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
-        yield Page(file, title, board.title, sections, "", choices, _models(models, sections))
-
-
-def _models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
-    """Return the models that readers can choose on a page: those in the data of its plots."""
-    figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
-    names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
-    found = {model: shown for model, shown in models.items() if model in names}
-    # Without a model that is shown at first, a plot would be empty.
-    return found if any(found.values()) else dict.fromkeys(found, True)
+        # Readers can choose the models in the data of the page's plots.
+        figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
+        names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
+        found = {model: shown for model, shown in models.items() if model in names}
+        # Without a model that is shown at first, a plot would be empty.
+        found = found if any(found.values()) else dict.fromkeys(found, True)
+        yield Page(file, title, board.title, sections, "", choices, found)
