@@ -47,10 +47,15 @@ class Places:
         """Return the line of a value, or of the innermost part around it that the file has. Lines count from 1."""
         node, line = self.document, 1
         for part in path:
-            place = _position(node, part)
-            if place is None:
+            if isinstance(node, CommentedMap) and part in node:
+                positions = node.lc.data or {}
+                # A part that another mapping was merged in has no position.
+                line = 1 + int(positions[part][0] if part in positions else node.lc.line)
+            elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+                line = 1 + int(node.lc.item(part)[0])
+            else:
                 break
-            node, line = node[part], place + 1
+            node = node[part]
         return line
 
 
@@ -61,13 +66,3 @@ def path_text(path: KeyPath) -> str:
 
 def _steps(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-
-
-def _position(node: Any, part: str | int) -> int | None:
-    """Return the line of an item, counted from 0; None if there is no such item or if another part was merged in."""
-    if isinstance(node, CommentedMap) and part in node:
-        positions = node.lc.data or {}
-        return int(positions[part][0]) if part in positions else int(node.lc.line)
-    if isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
-        return int(node.lc.item(part)[0])
-    return None

@@ -1,6 +1,6 @@
 """Builds a report from a suite's runs and the published results. The last page of a board is about its runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -138,10 +138,13 @@ def _pages(board: Board, pages: Iterable[ReportPage], links: Links) -> Iterator[
         lengths = [label(length) for length in board.lengths if length is not None and label(length) in chosen]
         file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
-        # Readers can choose the models in the data of the page's plots.
-        figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
-        names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
-        found = {model: shown for model, shown in models.items() if model in names}
-        # Without a model that is shown at first, a plot would be empty.
-        found = found if any(found.values()) else dict.fromkeys(found, True)
-        yield Page(file, title, board.title, sections, "", choices, found)
+        yield Page(file, title, board.title, sections, "", choices, choose_models(models, sections))
+
+
+def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
+    """Return the models that readers can choose on a page: those in the data of its plots."""
+    figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
+    names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
+    found = {model: shown for model, shown in models.items() if model in names}
+    # Without a model that is shown at first, a plot would be empty.
+    return found if any(found.values()) else dict.fromkeys(found, True)
