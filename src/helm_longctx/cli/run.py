@@ -79,15 +79,6 @@ def make_configured_runs(
         watch(config, lambda each: _run(each, prints, published, release))
 
 
-def _log_scores(config: RunConfig) -> None:
-    from helm_longctx.apps.exchange.loggers import log_scores
-    from helm_longctx.results.boards import read_suite
-    from helm_longctx.tasks.registry import BENCHMARKS
-
-    boards = read_suite(suite_path(config.output_path, config.suite), BENCHMARKS, keep_answers=False).boards
-    print(*log_scores(boards, config.log_to or [], config.suite), sep="\n")
-
-
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
     from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
@@ -112,13 +103,18 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             with redirect_stdout(prints):
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
+            folder = suite_path(config.output_path, config.suite)
             if config.log_to:
-                _log_scores(config)
+                from helm_longctx.apps.exchange.loggers import log_scores
+                from helm_longctx.results.boards import read_suite
+                from helm_longctx.tasks.registry import BENCHMARKS
+
+                boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
+                print(*log_scores(boards, config.log_to, config.suite), sep="\n")
             for stop in stops:
                 print(stop)
             if failure:
                 raise failure
-            folder = suite_path(config.output_path, config.suite)
             if release:
                 from helm_longctx.apps.reproduction.releases import print_release_comparison
 

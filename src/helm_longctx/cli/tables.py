@@ -42,7 +42,18 @@ def list_tasks(
         return
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in found]
+    rows = [
+        {
+            "entry": entry,
+            "task": task.argument,
+            "lengths": _span(benchmark.lengths_of(task)),
+            "metric": headline_text(task),
+            "max_tokens": _range(task.max_tokens),
+            "samples": _range(task.num_samples),
+            "data": _data(task, tokens, root),
+        }
+        for benchmark, entry, task in found
+    ]
     if as_json:
         _print_json(rows)
     elif names or every:
@@ -99,18 +110,6 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
 
 def _span(lengths: Sequence[int]) -> str:
     return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
-
-
-def _row(benchmark: Benchmark, entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
-    return {
-        "entry": entry,
-        "task": task.argument,
-        "lengths": _span(benchmark.lengths_of(task)),
-        "metric": headline_text(task),
-        "max_tokens": _range(task.max_tokens),
-        "samples": _range(task.num_samples),
-        "data": _data(task, length, root),
-    }
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:
