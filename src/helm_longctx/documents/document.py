@@ -3,12 +3,13 @@
 The `kind` of a block selects its part of the templates.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
-from helm_longctx.documents.numbers import DASH, in_brackets
+from helm_longctx.documents.numbers import DASH, in_brackets, marked, percent
 
 T = TypeVar("T")
 
@@ -42,9 +43,14 @@ class Cell:
         return in_brackets(self.text, self.detail)
 
 
-def number_cell(value: float | None, show: Callable[[float], str], detail: str = "") -> Cell:
-    """Return the cell of a number; a dash if there is none."""
-    return Cell(DASH) if value is None else Cell(show(value), value, detail)
+def number_cell(
+    value: float | None, show: Callable[[float], str] = percent, detail: str = "", note: str = "", lacking: str = ""
+) -> Cell:
+    """Return the cell of a number, with a mark and a note if it is `lacking`; a dash with the note if there is none."""
+    if value is None or math.isnan(value):
+        return Cell(DASH, note=note)
+    notes = "; ".join(filter(None, (note, lacking)))
+    return Cell(marked(show(value), lacking), value, detail, notes, tag="lacking" if lacking else "")
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 
-from helm_longctx.documents.document import Cell, Column, Section, Table, text_columns
+from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import count
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import count_cell, model_cell, number_cell, score_cell
+from helm_longctx.results.cells import model_cell, score_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
 from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
@@ -64,7 +65,7 @@ def _errata_section(board: Board) -> Section | None:
         Column("n", "Number of the other questions."),
     ]
     rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), count_cell(right.n)]
+        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
         for score, right in found
     ]
     table = Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)

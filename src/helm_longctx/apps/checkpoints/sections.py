@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from helm_longctx.apps.checkpoints.curves import SPAN, Curve, find_curves
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import MARK, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import number_cell, plot_row, score_cell
+from helm_longctx.results.cells import plot_row, score_cell
 
 ABOUT = (
     "The score at the first and at the last step, and the step from which on the whole 95 % interval of each score is"
@@ -65,10 +65,10 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
         Cell(f"{min(curve.scores)} to {max(curve.scores)}", len(curve.scores)),
         score_cell(first),
         score_cell(last),
-        number_cell(curve.floor, "no floor was run; 0 is used", "" if curve.floor is None else percent(curve.floor)),
-        number_cell(start, "no step", "" if start is None else str(start)),
+        number_cell(curve.floor, note="no floor was run; 0 is used"),
+        number_cell(start, str, note="no step"),
         Cell(signed_percent(change.mean), change.mean, detail=range_text(change.low, change.high))
         if change
-        else number_cell(None, "no question in common"),
+        else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
     ]

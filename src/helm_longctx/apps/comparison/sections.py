@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_table
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_table
 from helm_longctx.documents.numbers import (
     MARK,
     amount,
@@ -21,7 +21,7 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot, matrix, profiles
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, number_cell, own_first, shown_models
+from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, own_first, shown_models
 from helm_longctx.results.comparison import (
     THRESHOLDS,
     Differences,

@@ -17,7 +17,17 @@ from helm_longctx.apps.costs.costs import (
     find_points,
 )
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, tabulate
-from helm_longctx.documents.numbers import DASH, amount, count, decimals, interval_text, p_text, percent, signed_percent
+from helm_longctx.documents.numbers import (
+    DASH,
+    amount,
+    count,
+    decimals,
+    interval_text,
+    p_text,
+    percent,
+    signed_percent,
+    tenths,
+)
 from helm_longctx.documents.plots import frontier
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, show_model
@@ -32,14 +42,6 @@ _ABOUT = (
 )
 
 
-def _tenths(value: float) -> str:
-    return decimals(value, 1)
-
-
-def _whole(value: float) -> str:
-    return count(round(value))
-
-
 _Costs = tuple[Costs, Sequence[str]]
 """The costs of a row, and in what no other row beats it."""
 _MODEL = Column("Model", is_number=False)
@@ -50,25 +52,25 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
         Column("Frontier", "In what no other row beats it.", is_number=False),
         lambda row: Cell(", ".join(row[1]) or DASH),
     ),
-    (Column("Requests", "Number of requests for a question."), lambda row: number_cell(row[0].requests, _tenths)),
+    (Column("Requests", "Number of requests for a question."), lambda row: number_cell(row[0].requests, tenths)),
     (
         Column("Input tokens", "Tokens of all prompts by the provider's count, cached ones included."),
-        lambda row: number_cell(row[0].input_tokens, _whole),
+        lambda row: number_cell(row[0].input_tokens, count),
     ),
     (
         Column("Cached tokens", "Tokens of the prompts that the provider read from its cache."),
-        lambda row: number_cell(row[0].cached_tokens, _whole),
+        lambda row: number_cell(row[0].cached_tokens, count),
     ),
     (
         Column("Output tokens", "Tokens that the model generated, reasoning included."),
-        lambda row: number_cell(row[0].output_tokens, _whole),
+        lambda row: number_cell(row[0].output_tokens, count),
     ),
     (Column("Dollars", "At list prices."), lambda row: number_cell(row[0].dollars, amount)),
     (
         Column(
             "Seconds", "From the first request to the last reply; of requests at the same time, the slowest counts."
         ),
-        lambda row: number_cell(row[0].seconds, _tenths),
+        lambda row: number_cell(row[0].seconds, tenths),
     ),
 )
 
@@ -126,7 +128,7 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
         (Column("Method", is_number=False), lambda gain: Cell(gain.method.removeprefix("method="))),
-        (Column("Questions"), lambda gain: number_cell(gain.costs.questions, _whole)),
+        (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
             Column("Gain", "In points, with its 95 % interval."),
             lambda gain: Cell(interval_text(gain.comparison.effect, signed_percent), gain.comparison.effect.mean),
@@ -144,11 +146,11 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         (_MODEL, lambda each: Cell(show_model(each.score.model))),
         (
             Column("Compactions", "How often the context was replaced by a summary."),
-            lambda each: number_cell(each.compactions, _tenths),
+            lambda each: number_cell(each.compactions, tenths),
         ),
         (
             Column("Retained tokens", "Tokens that are left at the end: the last summary, and what came after it."),
-            lambda each: number_cell(each.retained_tokens, _whole),
+            lambda each: number_cell(each.retained_tokens, count),
         ),
     )
 
@@ -158,8 +160,8 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
 
     accuracies: Sequence[tuple[Column, Callable[[tuple[str, Compacted]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Times compacted"), lambda row: number_cell(row[1].times, _whole)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, _whole)),
+        (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
+        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
         (Column("Score"), lambda row: number_cell(row[1].score, percent)),
         *((Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth)) for depth in DEPTHS),
     )
@@ -181,8 +183,8 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what each row knows after each part of a growing context."""
     columns: Sequence[tuple[Column, Callable[[tuple[str, Point]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, _whole)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, _whole)),
+        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
+        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
         (Column("Score", "On questions whose evidence had come."), lambda row: number_cell(row[1].after, percent)),
         (
             Column("Before the evidence", "Score on questions whose evidence had not come yet: what is guessed."),

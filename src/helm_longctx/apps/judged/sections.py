@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import decimals, in_brackets, range_text
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import count, decimals, in_brackets, range_text
 from helm_longctx.documents.plots import scatter
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import count_cell, rho_cell, short_name
+from helm_longctx.results.cells import rho_cell, short_name
 from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.task import Task
@@ -124,7 +124,13 @@ def _table(board: Board, found: list[JudgedAnswers], titles: dict[str, str], nam
         Column("Models"),
     ]
     rows = [
-        [*map(Cell, names), rho_cell(answers), count_cell(answers.n), rho_cell(models), count_cell(models.n)]
+        [
+            *map(Cell, names),
+            rho_cell(answers),
+            number_cell(answers.n, count),
+            rho_cell(models),
+            number_cell(models.n, count),
+        ]
         for each in found
         for other in each.others
         for names in [(board.titles[each.task], titles[each.metric], titles[other])]

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import Board, label
@@ -17,7 +17,6 @@ from helm_longctx.results.cells import (
     interval_row,
     kind_of,
     model_cell,
-    number_cell,
     plot_row,
     score_cell,
     short_name,
@@ -103,7 +102,7 @@ def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name:
             [
                 model_cell(board, model),
                 *(score_cell(levels.get(level)) for level in there),
-                number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+                number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
                 Cell(longest, note=note if possible else ""),
             ]
         )
@@ -321,7 +320,7 @@ def _table(board: Board, name: str) -> Table | None:
 def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
     """Return the cells of the drop and of the effective length, which a single length does not have."""
     if len(scores) < 2:
-        return [number_cell(None, "one length"), number_cell(None, "one length")]
+        return [number_cell(None, note="one length")] * 2
     intervals = {length: score.interval for length, score in scores.items()}
     means, loss = {length: interval.mean for length, interval in intervals.items()}, drop(intervals)
     effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
@@ -332,8 +331,8 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
     note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
     return [
-        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
-        number_cell(longest, note if longest else f"no length; {note}".rstrip("; "), text, lacking),
+        number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+        number_cell(longest, lambda _: text, "", note if longest else f"no length; {note}".rstrip("; "), lacking),
     ]
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import DASH
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import DASH, count
 from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import count_cell, rho_cell, score_cell
+from helm_longctx.results.cells import rho_cell, score_cell
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.tasks.publications import ModelProperties
@@ -110,7 +110,7 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     unknown, rows = Cell(DASH, note=UNKNOWN), []
     for row in scores:
         texts, found = row.texts, row.properties
-        window = count_cell(found.window) if found.window else unknown
+        window = number_cell(found.window, count) if found.window else unknown
         size = Cell(found.parameters, found.active) if found.parameters else unknown
         rest = [*(texts[each] for each in ("architecture", "positions", "training", "family")), found.source]
         rows.append([Cell(show_model(row.result.model)), score_cell(row.result), window, size, *map(Cell, rest)])
@@ -163,7 +163,11 @@ def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
     rows = [
         [
             Cell(each.group),
-            *(cell for found in (each.window, each.parameters) for cell in (rho_cell(found), count_cell(found.n))),
+            *(
+                cell
+                for found in (each.window, each.parameters)
+                for cell in (rho_cell(found), number_cell(found.n, count))
+            ),
         ]
         for each in correlate_properties(scores)
     ]

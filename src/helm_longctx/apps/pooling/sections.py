@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, count, decimals, in_brackets, range_text, signed_decimals
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.results.cells import count_cell, interval_row, number_cell, rank_cell
+from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.correlation import Correlation
@@ -175,7 +175,9 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
         strength = found.pooling.strengths[model]
         lacking = "" if model in whole else f"over {found.cells[model]} of {found.most_cells}"
         rank = (
-            Cell(DASH, note="a mean over fewer tasks and lengths") if lacking else count_cell(by_mean.index(model) + 1)
+            Cell(DASH, note="a mean over fewer tasks and lengths")
+            if lacking
+            else number_cell(by_mean.index(model) + 1, count)
         )
         ends = range_text(strength.low, strength.high, signed_decimals)
         rows.append(
@@ -184,7 +186,7 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
                 Cell(show_model(model), tag="own"),
                 Cell(signed_decimals(strength.mean), strength.mean, ends),
                 number_cell(_chance(strength).mean),
-                count_cell(strength.n),
+                number_cell(strength.n, count),
                 number_cell(found.means[model], lacking=lacking),
                 rank,
             ]

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Section, Table
-from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked
+from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell
+from helm_longctx.documents.numbers import MARK, count, decimals, marked, tenths
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import caveat_kinds, number_cell
+from helm_longctx.results.cells import caveat_kinds
 from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.reliability import (
@@ -168,26 +169,20 @@ def _note(board: Board, found: Sequence[Reliability]) -> str:
 
 def _row(board: Board, each: Reliability) -> list[Cell]:
     signal = each.signal
-    deviations = [number_cell(None, "asked once, or several tasks")] * 3
+    deviations = [number_cell(None, note="asked once, or several tasks")] * 3
     if each.components:
         variances = ([one.between, one.within, one.deviation_of_mean**2] for one in each.components)
         deviations = [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
     return [
         Cell(marked(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
-        _plain_cell(each.n, 0),
-        number_cell(signal.signal if signal else None, "too few models"),
-        number_cell(signal.noise if signal else None, "too few models"),
+        number_cell(each.n, count),
+        number_cell(signal.signal if signal else None, note="too few models"),
+        number_cell(signal.noise if signal else None, note="too few models"),
         # Without any noise there is no sample of right and wrong answers that could tell the models apart.
-        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, 1),
+        number_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, tenths),
         *deviations,
-        _plain_cell(each.monotonicity, 2),
-        _plain_cell(each.tokens, 0),
-        _plain_cell(each.dollars, 4),
+        number_cell(each.monotonicity, decimals),
+        number_cell(each.tokens, count),
+        number_cell(each.dollars, partial(decimals, places=4)),
     ]
-
-
-def _plain_cell(value: float | None, places: int) -> Cell:
-    if value is None or math.isnan(value):
-        return Cell(DASH)
-    return Cell(decimals(value, places) if places else count(round(value)), value)

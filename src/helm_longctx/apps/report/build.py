@@ -9,13 +9,23 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
 from helm_longctx.apps.report.instances import helm_page, page_name, write_instance_pages
 from helm_longctx.apps.report.leaderboard import first_models
-from helm_longctx.documents.document import Cell, Column, Figure, Page, Report, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, count, decimals
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Figure,
+    Page,
+    Report,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
+from helm_longctx.documents.numbers import MARK, count, decimals, percent
 from helm_longctx.documents.paper import write_document
 from helm_longctx.documents.site import write_site
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, make_boards, own_boards, published_boards
-from helm_longctx.results.cells import caveat_kinds, number_cell
+from helm_longctx.results.cells import caveat_kinds
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
 from helm_longctx.results.score_rows import write_scores
@@ -63,10 +73,8 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
     numbers = []
     for name in names:
         value = total if name == "cost" else _mean(results, name)
-        cell = number_cell(value)
-        if value is not None and (name.endswith("_tokens") or name in PLAIN_NUMBERS):
-            cell = Cell(count(round(value)) if name.endswith("_tokens") else decimals(value), value)
-        numbers.append(cell)
+        show = decimals if name in PLAIN_NUMBERS else percent
+        numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
     return [
         Cell(first.model),
         Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),

@@ -5,16 +5,14 @@ from dataclasses import replace
 from itertools import product
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, marked, percent, range_text, signed_percent
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import MARK, count, marked, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
-    count_cell,
     model_cell,
-    number_cell,
     own_first,
     plot_row,
     rank_cell,
@@ -172,10 +170,10 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
         above = number_cell(None)
         if score := board.score(model, part, length, context):
             same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
-            above = number_cell(None, "no floor over the same tasks")
+            above = number_cell(None, note="no floor over the same tasks")
             if same:
                 gap = score.interval.mean - max(same)
-                above = number_cell(gap, text=signed_percent(gap), lacking=caveat_kinds(score.caveats))
+                above = number_cell(gap, signed_percent, lacking=caveat_kinds(score.caveats))
         rank = ranks.get(model) if context == "full" else None
         why = "of other tasks, or by another judge, than the ranked scores" if name_cell.tag == UNRANKED else "no rank"
         # Published models are not compared with each other, so it is not known which ranks are open.
@@ -251,7 +249,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
             Cell(board.titles[each.task]),
             Cell(show_model(each.model), detail="closed book" if each.context == "none" else ""),
             score_cell(each),
-            count_cell(each.interval.n),
+            number_cell(each.interval.n, count),
             Cell("; ".join(caveat.text for caveat in each.caveats), tag="lacking" if each.caveats else ""),
         ]
         for each in results
