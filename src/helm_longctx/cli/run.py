@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from helm_longctx.tasks.registry import ReleaseRow
 
 
+_ADVICE = "give --prices, or in YAML limits.prices"
+
 Schema = Annotated[bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")]
 
 
@@ -99,7 +101,7 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
-            _print_estimates(estimates)
+            print_estimates(estimates, _ADVICE)
             with redirect_stdout(prints):
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
@@ -145,16 +147,11 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
-    _print_estimates(estimates)
+    print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
         print(f"{later} runs ask again for cut answers; how many these are is known after the other runs.")
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
-
-
-def _print_estimates(estimates: list[Estimate]) -> None:
-    if estimates:
-        print_estimates(estimates, "give --prices, or in YAML limits.prices")
 
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:

@@ -175,7 +175,13 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
                     check_length(OURS[name], name, {**at, **own})
                 with config.places.at(path):
                     _check(name, {**at, **own})
-            _check_each(config, name, {**at, **own}, {**shared, **own})
+            # Each argument is checked alone, so that an error has its place. A method's are valid only beside it.
+            arguments = {**shared, **own}
+            method = {"method": arguments["method"]} if "method" in arguments else {}
+            for key in arguments.keys() & config.arguments.keys():
+                with config.places.at(("arguments", key)):
+                    beside = method if key in METHOD_ARGUMENTS else {}
+                    _check(name, {**at, **own, **beside, key: arguments[key]})
             yield name, {**at, **shared, **own}, path
 
 
@@ -190,15 +196,6 @@ def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple
     if not config.lengths:
         raise config.places.error(("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]")
     return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
-
-
-def _check_each(config: RunConfig, name: str, base: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Check each of a configuration's arguments with `base` alone, so that an error has the argument's place."""
-    # The arguments of a method are valid only beside it.
-    method = {"method": arguments["method"]} if "method" in arguments else {}
-    for key in arguments.keys() & config.arguments.keys():
-        with config.places.at(("arguments", key)):
-            _check(name, {**base, **(method if key in METHOD_ARGUMENTS else {}), key: arguments[key]})
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:

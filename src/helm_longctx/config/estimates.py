@@ -23,7 +23,9 @@ MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
 
 def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
-    """Print a table for each deployment, and the assumptions behind the figures."""
+    """Print a table for each deployment, and the assumptions behind the figures; nothing without estimates."""
+    if not estimates:
+        return
     for deployment in dict.fromkeys(each.deployment for each in estimates):
         of_model = [each for each in estimates if each.deployment == deployment]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.

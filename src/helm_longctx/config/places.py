@@ -41,7 +41,7 @@ class Places:
         if path and (parts := [option for place, option in self.options.items() if place[: len(path)] == path]):
             return parts[0]
         prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
-        return prefix + path_text(path)
+        return prefix + _steps(path).removeprefix(".")
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a value, or of the innermost part around it that the file has. Lines count from 1."""
@@ -59,10 +59,6 @@ class Places:
         return line
 
 
-def path_text(path: KeyPath) -> str:
-    """Write a path as in JavaScript: `models[0].url`."""
-    return _steps(path).removeprefix(".")
-
-
 def _steps(path: KeyPath) -> str:
+    """Write a path as in JavaScript: `.models[0].url`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -84,20 +84,19 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
             "compare: --methods is given, but no model of the suite has runs with and without a method; run the same"
             " entries with method=retrieve, for example"
         )
-    return [gain for model in models or runs for gain in _compare_methods(boards, model, runs[model], length)]
-
-
-def _compare_methods(boards: Sequence[Board], model: str, names: Mapping[str, str], length: int | None) -> list[Gain]:
-    found = []
-    for method in names:
-        if method != PLAIN:
-            table = Table(boards, (names[method], names[PLAIN]), length)
-            places = [place for place, weight in enumerate(table.weights) if weight]
-            parts = table.pair_scores(names[method], names[PLAIN], places)
-            costs, plain = (_measure_costs(table, name, places) for name in table.models)
-            found.append(Gain(model, method, compare_parts(parts), math.nan, costs, plain, tuple(table.refusals)))
-    adjusted = holm([gain.comparison.p_value for gain in found])
-    return [replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)]
+    gains = []
+    for model in models or runs:
+        found, plain = [], runs[model][PLAIN]
+        for method, name in runs[model].items():
+            if method != PLAIN:
+                table = Table(boards, (name, plain), length)
+                places = [place for place, weight in enumerate(table.weights) if weight]
+                comparison = compare_parts(table.pair_scores(name, plain, places))
+                costs, without = (_measure_costs(table, each, places) for each in (name, plain))
+                found.append(Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals)))
+        adjusted = holm([gain.comparison.p_value for gain in found])
+        gains += [replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)]
+    return gains
 
 
 def _measure_costs(table: Table, model: str, places: Sequence[int]) -> Costs:

@@ -22,7 +22,27 @@ _ERRATA = (
 
 def scrutiny_sections(board: Board) -> list[Section]:
     """Return a section about cut answers and one about known errors, if there are such scores."""
-    return [section for section in (_cut_section(board), _errata_section(board)) if section]
+    sections = []
+    rows = [
+        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    if rows:
+        name = f"cut-{board.file_name}"
+        table = Table(f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True)
+        sections.append(Section(name, "Cut answers", [table], _CUT))
+    rows = [
+        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
+        for score in own_scores(board)
+        if (right := without_errors(score))
+    ]
+    if rows:
+        name = f"errata-{board.file_name}"
+        table = Table(f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True)
+        blocks = [table, _make_question_table(board, f"{name}-questions")]
+        sections.append(Section(name, "Known errors", blocks, _ERRATA))
+    return sections
 
 
 def _about(board: Board, score: Result) -> list[Cell]:
@@ -31,45 +51,20 @@ def _about(board: Board, score: Result) -> list[Cell]:
 
 
 _HEADS = text_columns("Model", "Score of", "Length")
-
-
-def _cut_section(board: Board) -> Section | None:
-    found = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
-    if not found:
-        return None
-    heads = [
-        *_HEADS,
-        Column("Score", "As published: cut answers are scored as they are."),
-        Column("Cut", "Share of answers that end at the token limit."),
-        Column("Cut answers wrong", "The score if each cut answer is wrong."),
-        Column("Without cut answers", "The score of the other answers."),
-        Column("Best case", "The score if each cut answer is right."),
-    ]
-    rows = [
-        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
-        for score, cut in found
-    ]
-    name = f"cut-{board.file_name}"
-    return Section(name, "Cut answers", [Table(f"{name}-table", "Bounds of scores", heads, rows, search=True)], _CUT)
-
-
-def _errata_section(board: Board) -> Section | None:
-    found = [(score, right) for score in own_scores(board) if (right := without_errors(score))]
-    if not found:
-        return None
-    name = f"errata-{board.file_name}"
-    heads = [
-        *_HEADS,
-        Column("Score", "As published, with all questions."),
-        Column("Without known errors", "The score of the other questions."),
-        Column("n", "Number of the other questions."),
-    ]
-    rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
-        for score, right in found
-    ]
-    table = Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)
-    return Section(name, "Known errors", [table, _make_question_table(board, f"{name}-questions")], _ERRATA)
+_CUT_HEADS = [
+    *_HEADS,
+    Column("Score", "As published: cut answers are scored as they are."),
+    Column("Cut", "Share of answers that end at the token limit."),
+    Column("Cut answers wrong", "The score if each cut answer is wrong."),
+    Column("Without cut answers", "The score of the other answers."),
+    Column("Best case", "The score if each cut answer is right."),
+]
+_ERRATA_HEADS = [
+    *_HEADS,
+    Column("Score", "As published, with all questions."),
+    Column("Without known errors", "The score of the other questions."),
+    Column("n", "Number of the other questions."),
+]
 
 
 def _make_question_table(board: Board, name: str) -> Table:

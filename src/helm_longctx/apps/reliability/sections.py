@@ -139,20 +139,6 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
     rows = [_row(board, each) for each in found]
     # Columns without any number are left out.
     used = [place for place in range(len(_HEADS)) if not place or any(row[place].value is not None for row in rows)]
-    name = f"reliability-{board.file_name}-{label(length)}".rstrip("-")
-    title = f"Which tasks are worth their price {label(length)}".strip()
-    table = Table(
-        f"{name}-table",
-        "Signal, noise and price by task",
-        [_HEADS[place] for place in used],
-        [[row[place] for place in used] for row in rows],
-        _note(board, found),
-        search=True,
-    )
-    return Section(name, title, [table], _ABOUT, choice=label(length))
-
-
-def _note(board: Board, found: Sequence[Reliability]) -> str:
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
     if board.published.intersection(board.competitors):
         notes.append("The noise of published models is the largest that their sample allows.")
@@ -164,7 +150,17 @@ def _note(board: Board, found: Sequence[Reliability]) -> str:
         notes.append(f"Monotonicity is over all lengths, of models with at least {FEWEST_LENGTHS}.")
     if any(each.caveats for each in found):
         notes.append(f"{MARK} marks tasks at which some of your scores are not comparable.")
-    return " ".join(notes)
+    name = f"reliability-{board.file_name}-{label(length)}".rstrip("-")
+    title = f"Which tasks are worth their price {label(length)}".strip()
+    table = Table(
+        f"{name}-table",
+        "Signal, noise and price by task",
+        [_HEADS[place] for place in used],
+        [[row[place] for place in used] for row in rows],
+        " ".join(notes),
+        search=True,
+    )
+    return Section(name, title, [table], _ABOUT, choice=label(length))
 
 
 def _row(board: Board, each: Reliability) -> list[Cell]:

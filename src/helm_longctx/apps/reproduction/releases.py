@@ -26,16 +26,12 @@ def find_obstacle(each: ReleaseRow) -> str:
     return each.protocol.obstacle or next(own, "")
 
 
-def list_doubts(each: ReleaseRow) -> list[str]:
-    """Return what the page does not say, so that no measurement is comparable with the number."""
-    return [*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])]
-
-
 def describe_runs(each: ReleaseRow) -> str:
     """Say whether a number can be run as it was reported, and if not, why."""
     if obstacle := find_obstacle(each):
         return f"no: {obstacle}"
-    doubts = ", ".join(list_doubts(each))
+    # What the page does not say, so that no measurement is comparable with the number.
+    doubts = ", ".join([*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])])
     judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
     return f"yes{judge}" + (f"; not comparable, because the page does not say {doubts}" if doubts else "")
 
