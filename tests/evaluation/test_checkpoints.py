@@ -154,12 +154,12 @@ def test_targets(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
 def test_a_run_logs_its_scores(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     """`run --log-to` logs the suite's scores at its end."""
     logged: list[Any] = []
-    monkeypatch.setitem(loggers._LOGGERS, "wandb", lambda *arguments: logged.append(arguments))
+    monkeypatch.setattr(loggers, "_log", lambda *arguments: logged.append(arguments))
     monkeypatch.setattr("helm_longctx.environment.is_installed", lambda module: True)
     options = ("--tasks", "helmet_recall:task=json_kv", "--length", "4k", "--argument", "num_samples=2")
     assert command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine") == 0, command.err
-    ((place, name, points),) = logged
-    assert (place, name) == ("mine", "default/longctx/lexical")
+    ((program, place, name, points),) = logged
+    assert (program, place, name) == ("wandb", "mine", "default/longctx/lexical")
     assert points[0]["helmet/json_kv/4k/score"] == 1
 
 

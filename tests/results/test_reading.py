@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from helm_longctx.results.reading import Result, read_results
-from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.task_statistics import _move
+from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.task_statistics import task_statistics
+from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run
 
@@ -73,9 +74,17 @@ def test_a_run_without_the_task_s_own_statistic(run: Path) -> None:
 
 def test_only_shares_end_at_one() -> None:
     """An interval that moves to the mean of the files keeps its width, unless its values are shares."""
-    assert _move(Interval(2.0, 0.5, 3.5, 4), 2.5) == Interval(2.5, 1.0, 4.0, 4)
-    assert _move(Interval(0.5, -1.0, 0.75, 4), 0.0) == Interval(0.0, -1.5, 0.25, 4)
-    assert _move(Interval(0.75, 0.5, 1.0, 4), 0.875) == Interval(0.875, 0.625, 1.0, 4)
+    for values, mean, is_share in (([1.0, 3.0, 2.0, 2.0], 2.5, False), ([0.5, 1.0, 0.5, 1.0], 0.875, True)):
+        own = mean_interval(values, list("abcd"))
+        rows = [
+            InstanceScore("r", "a/b", "e", "t", None, "full", name, 0, None, name, None, "", None, "", {"m": value})
+            for name, value in zip("abcd", values, strict=True)
+        ]
+        moved = task_statistics(None, rows, {"m": mean}, {})["m"].interval
+        by = mean - own.mean
+        high = min(1.0, own.high + by) if is_share else own.high + by
+        assert moved == Interval(mean, own.low + by, high, 4)
+        assert (moved.high == 1) == is_share
 
 
 def test_models_are_named_by_deployments_only_if_there_are_several(run: Path) -> None:

@@ -100,19 +100,16 @@ def find_own_apps() -> tuple[App, ...]:
 @cache
 def find_apps() -> tuple[App, ...]:
     """Return all analyses. Those of other packages are last; one that cannot be used is left out with a warning."""
-    from helm_longctx.tasks.plugins import load_plugins
+    from helm_longctx.tasks.plugins import check_fields, load_plugins
 
-    return (*find_own_apps(), *load_plugins(GROUP, "the analysis", _check))
+    def check(record: App) -> App:
+        check_fields(record, App)
+        for where in (*(each.where for each in record.commands), *(each.where for each in record.pages)):
+            if not callable(load(where)):
+                raise InputError(f"{where} is not a function")
+        return record
 
-
-def _check(record: App) -> App:
-    from helm_longctx.tasks.plugins import check_fields
-
-    check_fields(record, App)
-    for where in (*(each.where for each in record.commands), *(each.where for each in record.pages)):
-        if not callable(load(where)):
-            raise InputError(f"{where} is not a function")
-    return record
+    return (*find_own_apps(), *load_plugins(GROUP, "the analysis", check))
 
 
 def load(where: str) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
 """`fetch`: download data before a run needs it."""
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 from helm_longctx.tasks.shapes import Shape, check_shapes
 from helm_longctx.tasks.validation import list_entries
@@ -45,7 +44,12 @@ def fetch(
     names = entries or []
     checked = [parse_entry(BENCHMARKS, each) for entry in names for each in expand_entry(entry)]
     if check:
-        _check(checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)])
+        shapes = [*check_shapes(checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)])]
+        print_table(text_table("Data on the hub", Shape._fields, shapes))
+        counts = Counter(shape.result for shape in shapes)
+        print("; ".join(f"{result}: {count}" for result, count in counts.items()))
+        if counts["differs"]:
+            raise typer.Exit(1)
         return
     # `mirror=False`, because nothing is ever downloaded into a mirror.
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
@@ -65,13 +69,3 @@ def fetch(
         for task in entry.tasks:
             if not task.paths(entry.settings.length):
                 print(f"{task.name}{at} has no official data, so similar examples will be generated")
-
-
-def _check(entries: Sequence[Entry]) -> None:
-    """Print how the data on the hub compare with what the loaders expect. Exits with 1 if something differs."""
-    shapes = [*check_shapes(entries)]
-    print_table(text_table("Data on the hub", Shape._fields, shapes))
-    counts = Counter(shape.result for shape in shapes)
-    print("; ".join(f"{result}: {count}" for result, count in counts.items()))
-    if counts["differs"]:
-        raise typer.Exit(1)

@@ -24,7 +24,7 @@ from helm_longctx.config.shared import LocalPath, OutputPath, fill_registries
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.documents.numbers import MARK, marked, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
@@ -33,7 +33,7 @@ from helm_longctx.results.printing import score_tables
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.tasks.entry import Entry, check_entry, fetch_command, parse_entry, split_entry
+from helm_longctx.tasks.entry import check_entry, fetch_command, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
@@ -175,25 +175,22 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     if local:
-        print_table(_score_table(local["models"][0], local["entries"], boards))
-        print(_describe_speed(folder, local["models"][0]))
+        (model,) = local["models"]
+        print_table(_score_table(model, local["entries"], boards))
+        files = (path.parent / STATES for path in _find_runs(folder, [model]))
+        results = [state["result"] for path in files for state in read_states(path)]
+        usages = [result["completions"][0]["finish_reason"]["usage"] for result in results]
+        names = ("input_tokens", "cached_tokens", "output_tokens")
+        read, reused, written = (sum(usage[name] for usage in usages) for name in names)
+        seconds = sum(result["request_time"] for result in results)
+        print(
+            f"Its {len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
+            f" it wrote {written:,} tokens. This took {seconds:.0f} seconds:"
+            f" {(read - reused + written) / seconds:.0f} tokens a second."
+        )
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
     print(f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
-
-
-def _describe_speed(folder: Path, model: str) -> str:
-    results = [state["result"] for path in _find_runs(folder, [model]) for state in read_states(path.parent / STATES)]
-    usages = [result["completions"][0]["finish_reason"]["usage"] for result in results]
-    read, reused, written = (
-        sum(usage[name] for usage in usages) for name in ("input_tokens", "cached_tokens", "output_tokens")
-    )
-    seconds = sum(result["request_time"] for result in results)
-    pace = (read - reused + written) / seconds
-    return (
-        f"Its {len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
-        f" it wrote {written:,} tokens. This took {seconds:.0f} seconds: {pace:.0f} tokens a second."
-    )
 
 
 def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
@@ -218,22 +215,19 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
         name, arguments = split_entry(text)
         # Our parser does not know HELM's own arguments.
         own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
-        rows.append((shown, *_cells(boards, check_entry(benchmark_of(name), name, own), model)))
+        entry = check_entry(benchmark_of(name), name, own)
+        folder, length = folder_name(entry.settings.path), entry.settings.length
+        of_folder = (each for each in boards if each.folder_at(length) == folder)
+        board = next(each for each in of_folder if entry.name in each.benchmark.entries)
+        # An entry that names a task has the task's score.
+        score = board.score(model, entry.name if len(entry.tasks) > 1 else entry.tasks[0].name, length)
+        if score is None:
+            rows.append((shown, NO_SCORE, ""))
+        else:
+            interval = score.interval
+            text = marked(percent(interval.mean), score.caveats)
+            rows.append((shown, text, range_text(interval.low, interval.high)))
     return text_table(title, ("Task", "Score in %", "95 % interval"), rows)
-
-
-def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]:
-    """Return the score of an entry, marked if it is not comparable, and its interval."""
-    folder, length = folder_name(entry.settings.path), entry.settings.length
-    own = (each for each in boards if each.folder_at(length) == folder)
-    board = next(each for each in own if entry.name in each.benchmark.entries)
-    # An entry that names a task has the task's score.
-    part = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
-    score = board.score(model, part, length)
-    if score is None:
-        return NO_SCORE, ""
-    interval, mark = score.interval, f" {MARK}" if score.caveats else ""
-    return f"{percent(interval.mean)}{mark}", range_text(interval.low, interval.high)
 
 
 def _call(arguments: list[str], log: Path) -> None:

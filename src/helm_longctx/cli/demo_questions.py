@@ -106,23 +106,19 @@ def _fill(tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]) -> l
 def _read_passages(path: Path) -> list[Passage]:
     try:
         articles = orjson.loads(path.read_bytes())["data"]
-        return [
-            Passage(article["title"], paragraph["context"], _questions(paragraph["qas"]))
-            for article in articles
-            for paragraph in article["paragraphs"]
-        ]
+        passages = []
+        for article, paragraph in ((one, each) for one in articles for each in one["paragraphs"]):
+            # Only questions that have answers. Several annotators often gave the same one.
+            questions = [
+                (row["question"], list(dict.fromkeys(answer["text"] for answer in row["answers"])))
+                for row in paragraph["qas"]
+                if row["answers"]
+            ]
+            passages.append(Passage(article["title"], paragraph["context"], questions))
+        return passages
     except Exception as error:
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
         raise InputError(
             f"{path} is not SQuAD's file ({type(error).__name__}); remove it, and run demo again"
         ) from error
-
-
-def _questions(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Return the questions that have answers, with their answers. Several annotators often gave the same one."""
-    return [
-        (row["question"], list(dict.fromkeys(answer["text"] for answer in row["answers"])))
-        for row in rows
-        if row["answers"]
-    ]

@@ -33,7 +33,7 @@ from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import MAIN_METRIC, Task
+from helm_longctx.tasks.task import MAIN_METRIC
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "torchvision", "huggingface_hub")
 
@@ -268,41 +268,38 @@ def _models(local_path: Path) -> Iterator[Finding]:
             yield fine or None, text  # a note, because a run may not need this model
 
 
-def _tiny_entries() -> Iterator[tuple[str, Task]]:
-    """Yield (run entry, task) for tasks that need no data and that the lexical baseline solves."""
-    for benchmark in BENCHMARKS:
-        for entry, category in benchmark.entries.items():
-            for task in category.tasks:
-                if task.is_self_contained and task.baseline and task.baseline.kind == "lookup":
-                    arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
-                    yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task
-
-
 def _tiny_run() -> Iterator[Finding]:
     """Make a run in this process: another one would import HELM again, which takes seconds."""
+    from helm_longctx.helm.command_line import make_run_specs
+    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+
+    # The tasks need no data, and the lexical baseline solves them.
+    choices = [
+        (benchmark, entry, task)
+        for benchmark in BENCHMARKS
+        for entry, category in benchmark.entries.items()
+        for task in category.tasks
+        if task.is_self_contained and task.baseline and task.baseline.kind == "lookup"
+    ]
     # The fewer metrics a task has, the fewer libraries of metrics are imported.
-    entry, task = min(_tiny_entries(), key=lambda each: len(each[1].metrics))
+    benchmark, name, task = min(choices, key=lambda each: len(each[2].metrics))
+    arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
+    entry = f"{name}:{arguments},num_samples=2,model=longctx/lexical"
     log = StringIO()
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(log), redirect_stderr(log), _without_disturbance():
+    with tempfile.TemporaryDirectory() as path, redirect_stdout(log), redirect_stderr(log), _without_disturbance():
         try:
-            score = _score_tiny_run(entry, task, Path(folder))
+            # The folder for HELM's files is empty, because another check reports mistakes in the user's files.
+            folder = Path(path)
+            runner = LongContextRunner(**runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False))
+            runner.logs_scores = False
+            runner.run_all(make_run_specs([entry], [], [], "doctor", 2, folder))
+            rows = orjson.loads(next(folder.glob("runs/doctor/*/stats.json")).read_bytes())
+            wanted = {"name": MAIN_METRIC, "split": "test", "sub_split": task.name}
+            score = next((row["mean"] for row in rows if row["name"] == wanted), None)
         except Exception as error:  # the check is there to find any error
             yield False, f"{entry} failed: {describe_error(error)}"
             return
     yield score == 1.0, f"{entry} scored {score}, expected 1.0"
-
-
-def _score_tiny_run(entry: str, task: Task, folder: Path) -> float | None:
-    from helm_longctx.helm.command_line import make_run_specs
-    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-
-    # The folder for HELM's files is empty, because another check reports mistakes in the user's files.
-    runner = LongContextRunner(**runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False))
-    runner.logs_scores = False
-    runner.run_all(make_run_specs([entry], [], [], "doctor", 2, folder))
-    rows = orjson.loads(next(folder.glob("runs/doctor/*/stats.json")).read_bytes())
-    name = {"name": MAIN_METRIC, "split": "test", "sub_split": task.name}
-    return next((row["mean"] for row in rows if row["name"] == name), None)
 
 
 @contextmanager

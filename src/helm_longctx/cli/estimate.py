@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,12 +51,20 @@ def estimate(
     check_folder("json", as_json)
     with hide_chatter():
         specs = make_specs(entries, options, "estimate", most, output_path, local_path)
+    from helm_longctx.models.apis.prices import read_prices
     from helm_longctx.runner.estimate import Rate, estimate_run
     from helm_longctx.runner.planning import make_plans, read_spreads
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
-    own = _own_prices(options["prices"], split_names(options["model"] or []), price_input, price_output)
+    own: dict[str, Any] = read_prices(Path(options["prices"])) if options["prices"] else {}
+    models = split_names(options["model"] or [])
+    if (price_input is None) != (price_output is None):
+        raise InputError("--price-input and --price-output must be given together")
+    if price_input is not None:
+        if not models:
+            raise InputError("--price-input and --price-output need --model, because they are the prices of its models")
+        own = {**own, **{name: {"input": price_input, "output": price_output} for name in models}}
     with hide_chatter():
         runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
         rate = Rate(requests_per_minute, tokens_per_minute)
@@ -70,16 +77,3 @@ def estimate(
             {**asdict(each), "plans": [asdict(plan) for plan in plans if plan.run == each.run]} for each in estimates
         ]
         as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
-
-
-def _own_prices(
-    path: str | None, models: Sequence[str], price_input: float | None, price_output: float | None
-) -> dict[str, Any]:
-    from helm_longctx.models.apis.prices import read_prices
-
-    if (price_input is None) != (price_output is None):
-        raise InputError("--price-input and --price-output must be given together")
-    if price_input is not None and not models:
-        raise InputError("--price-input and --price-output need --model, because they are the prices of its models")
-    given = {} if price_input is None else {name: {"input": price_input, "output": price_output} for name in models}
-    return {**(read_prices(Path(path)) if path else {}), **given}

@@ -167,7 +167,11 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        print(f"helm-longctx: error: {_explain_os_error(error)}", file=sys.stderr)
+        where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
+        about = f"{where}{error.strerror}; name another path, or make it readable and writable"
+        if not error.strerror:  # raised by a network library, not by the file system
+            about = f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline"
+        print(f"helm-longctx: error: {redact(about)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
@@ -177,30 +181,21 @@ def _run_command() -> int:
         status: int = get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
     except typer.Abort:  # for Ctrl-C, in older versions of Typer
         raise KeyboardInterrupt from None
-    except _UsageError as error:
+    except _UsageError as usage_error:
+        error: Any = usage_error
         # A command without its sub-command shows its help, which Typer makes an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2
-        raise InputError(_explain_usage(error)) from None
+        # Typer's message in one line, with the most similar name, or with the command that prints the help.
+        path = error.ctx.command_path if error.ctx else _PROGRAM
+        nearest = suggest(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or [])
+        text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
+        text = _LONG_WORD.sub(r"\1…", text)
+        # Typer itself suggests a similar command.
+        help_text = "" if text.endswith("?") else f"; see {path} --help"
+        command = path.removeprefix(_PROGRAM).strip()
+        raise InputError(": ".join(filter(None, (command, f"{text}{help_text}")))) from None
     if status == _INTERRUPTED:  # for Ctrl-C, in newer versions of Typer
         raise KeyboardInterrupt
     return status
-
-
-def _explain_usage(error: Any) -> str:
-    """Return Typer's message as one line, with the most similar name, or with the command that prints the help."""
-    path = error.ctx.command_path if error.ctx else _PROGRAM
-    nearest = suggest(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or [])
-    text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
-    text = _LONG_WORD.sub(r"\1…", text)
-    # Typer itself suggests a similar command.
-    help_text = "" if text.endswith("?") else f"; see {path} --help"
-    return ": ".join(filter(None, (path.removeprefix(_PROGRAM).strip(), f"{text}{help_text}")))
-
-
-def _explain_os_error(error: OSError) -> str:
-    if not error.strerror:  # raised by a network library, not by the file system
-        return redact(f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline")
-    where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
-    return redact(f"{where}{error.strerror}; name another path, or make it readable and writable")

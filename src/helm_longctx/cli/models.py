@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -26,10 +26,6 @@ from helm_longctx.models.endpoints.files import LISTS, add_entries, find_entries
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, first_entry
-
-if TYPE_CHECKING:
-    from helm_longctx.models.endpoints.probe import Endpoint
-    from helm_longctx.models.endpoints.registration import Tokenizer
 
 app = typer.Typer(add_completion=False, invoke_without_command=True)
 
@@ -111,7 +107,7 @@ def add(
 ) -> None:
     """Ask a server what it offers, and write the files that HELM needs to the local path."""
     from helm_longctx.models.endpoints.probe import probe
-    from helm_longctx.models.endpoints.registration import load_tokenizer, make_entries
+    from helm_longctx.models.endpoints.registration import find_gaps, find_tokenizer, load_tokenizer, make_entries
 
     _check_name("models add", name)
     tokens = parse_length(context, "--context") if context else None
@@ -123,9 +119,18 @@ def add(
     with without_helms_log():
         endpoint = probe(url, name=name, model=model, api=api, kind=kind, headers=_headers(header or []), **access)
     endpoint = replace(endpoint, context=tokens or endpoint.context)
-    chosen = chosen or _find_tokenizer(endpoint)
+    if chosen is None:
+        try:
+            chosen = find_tokenizer(endpoint.source, endpoint.model)
+        except InputError as error:
+            print(f"note: {error}")
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
-    _report(endpoint, chosen)
+    print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
+    print(f"context: {endpoint.context or 'unknown'}; tokenizer: {chosen.name if chosen else 'none'}")
+    if endpoint.refused:
+        print(f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}")
+    for gap in find_gaps(endpoint, chosen, BENCHMARKS):
+        print(f"note: {gap}")
     _print_next(name, files, local_path)
 
 
@@ -177,16 +182,6 @@ def _print_next(name: str, files: Sequence[Path], local_path: Path) -> None:
     print(f"helm-longctx run --suite first --model {name} --tasks {first_entry()} --length 8k{where}")
 
 
-def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
-    from helm_longctx.models.endpoints.registration import find_tokenizer
-
-    try:
-        return find_tokenizer(endpoint.source, endpoint.model)
-    except InputError as error:
-        print(f"note: {error}")
-        return None
-
-
 def _headers(lines: Sequence[str]) -> dict[str, str]:
     """Parse headers. A secret is given as the name of a variable, because the files must not contain keys."""
     headers = {}
@@ -198,14 +193,3 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
             raise bad_argument("models add", "header", name, f"'{name}: $VAR', since its value is a secret")
         headers[name] = value
     return headers
-
-
-def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
-    from helm_longctx.models.endpoints.registration import find_gaps
-
-    print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
-    print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")
-    if endpoint.refused:
-        print(f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}")
-    for gap in find_gaps(endpoint, tokenizer, BENCHMARKS):
-        print(f"note: {gap}")

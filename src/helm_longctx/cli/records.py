@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,28 +116,21 @@ def show(
     """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
     from helm_longctx.runs.prompts import find_states, full_prompt
 
-    folder = _run_folder(run, output_path)
+    folder = Path(run)
+    if not folder.is_dir():
+        name = run.replace("/", "_")  # HELM replaces the slash in a model's name
+        folders = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
+        if len(folders) != 1:
+            there = f"the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
+            raise bad_argument("show", "run", run, f"a folder, or {there}")
+        (folder,) = folders
     if sent:
-        for state in find_states(folder, instance):
-            print(json.dumps(_facts(state.get("result") or {}), ensure_ascii=False))
+        # What the run's files say about an answer in addition to its text; for a failed request, its error.
+        for result in (state.get("result") or {} for state in find_states(folder, instance)):
+            facts = {"error": result.get("error")}
+            if result.get("success"):
+                facts = result["completions"][0].get("finish_reason") or {}
+            print(json.dumps(facts, ensure_ascii=False))
         return
     # The bytes must be unchanged, because the run's files have their SHA-256.
     sys.stdout.buffer.write(full_prompt(folder, instance).encode("utf-8", "surrogatepass"))
-
-
-def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the run's files say about an answer in addition to its text; for a failed request, its error."""
-    if not result.get("success"):
-        return {"error": result.get("error")}
-    return result["completions"][0].get("finish_reason") or {}
-
-
-def _run_folder(run: str, output_path: Path) -> Path:
-    if Path(run).is_dir():
-        return Path(run)
-    name = run.replace("/", "_")  # HELM replaces the slash in a model's name
-    folders = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
-    if len(folders) != 1:
-        allowed = f"a folder, or the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
-        raise bad_argument("show", "run", run, allowed)
-    return folders[0]

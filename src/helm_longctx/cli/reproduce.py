@@ -70,9 +70,18 @@ def reproduce(
             raise InputError(f"no number of {release[0].row.model} can be run ({why})")
         options = {"suite": "reproduce", **arguments, "protocol": names}
         make_configured_runs(None, options, quiet, verbose, published, release)
+        return
+    suite, output_path = arguments.get("suite"), Path(arguments.get("output_path", "benchmark_output"))
+    if release:
+        print_release(release)
     else:
-        folder = Path(arguments.get("output_path", "benchmark_output"))
-        _show(names, release, arguments.get("suite"), folder, published)
+        print_protocols(names, has_numbers=not suite)
+    if not suite:
+        print("Give --model or --model-url to run it, or --suite to compare the runs of a suite.", file=sys.stderr)
+    elif release:
+        print_release_comparison(release, suite_folder(output_path, suite))
+    else:
+        print_comparisons(names, suite_folder(output_path, suite), published=published)
 
 
 def _find(name: str) -> tuple[list[str], Sequence[ReleaseRow]]:
@@ -84,18 +93,3 @@ def _find(name: str) -> tuple[list[str], Sequence[ReleaseRow]]:
         if not release:
             raise
         return runnable_protocols(release), release
-
-
-def _show(
-    names: Sequence[str], release: Sequence[ReleaseRow], suite: str | None, output_path: Path, published: str
-) -> None:
-    if release:
-        print_release(release)
-    else:
-        print_protocols(names, has_numbers=not suite)
-    if suite and release:
-        print_release_comparison(release, suite_folder(output_path, suite))
-    elif suite:
-        print_comparisons(names, suite_folder(output_path, suite), published=published)
-    else:
-        print("Give --model or --model-url to run it, or --suite to compare the runs of a suite.", file=sys.stderr)

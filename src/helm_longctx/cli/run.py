@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from helm_longctx.tasks.registry import ReleaseRow
 
 
+_ADVICE = "give --prices, or in YAML limits.prices"
+
 Schema = Annotated[bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")]
 
 
@@ -79,15 +81,6 @@ def make_configured_runs(
         watch(config, lambda each: _run(each, prints, published, release))
 
 
-def _log_scores(config: RunConfig) -> None:
-    from helm_longctx.apps.exchange.loggers import log_scores
-    from helm_longctx.results.boards import read_suite
-    from helm_longctx.tasks.registry import BENCHMARKS
-
-    boards = read_suite(suite_path(config.output_path, config.suite), BENCHMARKS, keep_answers=False).boards
-    print(*log_scores(boards, config.log_to or [], config.suite), sep="\n")
-
-
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
     from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
@@ -108,17 +101,22 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
-            _print_estimates(estimates)
+            print_estimates(estimates, _ADVICE)
             with redirect_stdout(prints):
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
+            folder = suite_path(config.output_path, config.suite)
             if config.log_to:
-                _log_scores(config)
+                from helm_longctx.apps.exchange.loggers import log_scores
+                from helm_longctx.results.boards import read_suite
+                from helm_longctx.tasks.registry import BENCHMARKS
+
+                boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
+                print(*log_scores(boards, config.log_to, config.suite), sep="\n")
             for stop in stops:
                 print(stop)
             if failure:
                 raise failure
-            folder = suite_path(config.output_path, config.suite)
             if release:
                 from helm_longctx.apps.reproduction.releases import print_release_comparison
 
@@ -149,16 +147,11 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
-    _print_estimates(estimates)
+    print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
         print(f"{later} runs ask again for cut answers; how many these are is known after the other runs.")
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
-
-
-def _print_estimates(estimates: list[Estimate]) -> None:
-    if estimates:
-        print_estimates(estimates, "give --prices, or in YAML limits.prices")
 
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:

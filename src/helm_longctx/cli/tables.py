@@ -16,7 +16,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import DataCard, make_cards
+from helm_longctx.tasks.data_cards import make_cards
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, about_of
@@ -38,13 +38,35 @@ def list_tasks(
     found = _find_tasks(names or [])
     if data:
         benchmarks = {benchmark.name: benchmark for benchmark, *_ in found}.values()
-        _print_cards([card for benchmark in benchmarks for card in make_cards(benchmark)], as_json)
+        cards = [card for benchmark in benchmarks for card in make_cards(benchmark)]
+        if as_json:
+            sys.stdout.buffer.write(orjson.dumps(cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        elif cards:
+            texts = [
+                (each.benchmark, each.page, each.license, each.size or "unknown", each.seen, ", ".join(each.times))
+                for each in cards
+            ]
+            print_table(text_table("Data", ("benchmark", "data", "license", "size", "seen", "fetched"), texts))
+            print(f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json")
+        else:
+            print("The data of these tasks is generated, or your own.")
         return
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in found]
+    rows = [
+        {
+            "entry": entry,
+            "task": task.argument,
+            "lengths": _span(benchmark.lengths_of(task)),
+            "metric": headline_text(task),
+            "max_tokens": _range(task.max_tokens),
+            "samples": _range(task.num_samples),
+            "data": _data(task, tokens, root),
+        }
+        for benchmark, entry, task in found
+    ]
     if as_json:
-        _print_json(rows)
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     elif names or every:
         _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
     else:
@@ -55,24 +77,6 @@ def list_tasks(
             benchmark_rows.append(row)
         _print_rows(benchmark_rows, "Benchmarks")
         print("The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all")
-
-
-def _print_json(rows: Sequence[object]) -> None:
-    sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-
-
-def _print_cards(cards: Sequence[DataCard], as_json: bool) -> None:
-    if as_json:
-        _print_json(cards)
-    elif cards:
-        rows = [
-            (each.benchmark, each.page, each.license, each.size or "unknown", each.seen, ", ".join(each.times))
-            for each in cards
-        ]
-        print_table(text_table("Data", ("benchmark", "data", "license", "size", "seen", "fetched"), rows))
-        print(f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json")
-    else:
-        print("The data of these tasks is generated, or your own.")
 
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
@@ -99,18 +103,6 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
 
 def _span(lengths: Sequence[int]) -> str:
     return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
-
-
-def _row(benchmark: Benchmark, entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
-    return {
-        "entry": entry,
-        "task": task.argument,
-        "lengths": _span(benchmark.lengths_of(task)),
-        "metric": headline_text(task),
-        "max_tokens": _range(task.max_tokens),
-        "samples": _range(task.num_samples),
-        "data": _data(task, length, root),
-    }
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:

@@ -46,7 +46,11 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         InputError: an entry, an argument or a length is invalid, or an entry has no model.
     """
     planned: dict[str, PlannedEntry] = {}
-    sampled = _find_samplings(config)
+    sampled = []
+    for asked, at in list_models(config):
+        with config.places.at((*at, "sampling")):
+            if sampling := find_sampling(asked):
+                sampled.append((model_name(asked), sampling, (*at, "sampling")))
     for name, arguments, path in _with_retries(config):
         with config.places.at(path):
             model = _check(name, arguments)
@@ -96,17 +100,6 @@ def plain_models(config: RunConfig) -> list[str]:
     return [model_name(model) for model, _ in list_models(config) if isinstance(model, str) or not model.sampling]
 
 
-def _find_samplings(config: RunConfig) -> list[tuple[str, dict[str, Any], KeyPath]]:
-    """Return the name, the sampling and the sampling's place of each model that has one."""
-    found = []
-    for model, path in list_models(config):
-        place = (*path, "sampling")
-        with config.places.at(place):
-            if sampling := find_sampling(model):
-                found.append((model_name(model), sampling, place))
-    return found
-
-
 Parts = tuple[str, dict[str, Any], KeyPath]
 """Name, arguments and place of an entry."""
 
@@ -115,7 +108,19 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     for number, protocol in enumerate(config.protocols or []):
-        yield from _combine_protocol(config, protocol, ("protocols", number))
+        place = ("protocols", number)
+        with config.places.at(place):
+            found = find_protocol(protocol, BENCHMARKS)[1]
+            if not found.entries:
+                raise InputError(f"{found.name!r} cannot be run ({found.obstacle})")
+        for name, own, _ in (_split(config.places, text, place) for text in found.run_entries):
+            allowed = _list_arguments(name, own)
+            for key in config.arguments:
+                if key not in allowed:
+                    choices = list_choices(key, allowed)
+                    raise config.places.error(("arguments", key), f" is not an argument of {name}; {choices}")
+            # The configuration's arguments replace the protocol's own.
+            yield name, {**own, **config.arguments}, place
     for number, text in enumerate(config.entries or []):
         yield from (_split(config.places, entry, ("entries", number)) for entry in expand_entry(text))
     for number, path in enumerate(config.conf_paths or []):
@@ -138,21 +143,6 @@ def _with_retries(config: RunConfig) -> Iterator[Parts]:
         raise config.places.error(("retry_cut",), given)
 
 
-def _combine_protocol(config: RunConfig, protocol: str, path: KeyPath) -> Iterator[Parts]:
-    """Yield the run entries of a reported protocol. The configuration's arguments replace the protocol's own."""
-    with config.places.at(path):
-        found = find_protocol(protocol, BENCHMARKS)[1]
-        if not found.entries:
-            raise InputError(f"{found.name!r} cannot be run ({found.obstacle})")
-    for text in found.run_entries:
-        name, own, _ = _split(config.places, text, path)
-        for key in config.arguments:
-            if key not in (allowed := _list_arguments(name, own)):
-                choices = list_choices(key, allowed)
-                raise config.places.error(("arguments", key), f" is not an argument of {name}; {choices}")
-        yield name, {**own, **config.arguments}, path
-
-
 def _split(places: Places, text: str, path: KeyPath) -> Parts:
     with places.at(path):
         return (*split_entry(text), path)
@@ -168,7 +158,14 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
         with config.places.at(path):
             _check_name(name)
             _list_arguments(name, own)
-    _check_use(config, [(name, own) for name, own, _ in parts])
+    # At least one task takes each argument, and at least one has lengths if lengths are given.
+    taken = {key: None for name, own, _ in parts for key in _list_arguments(name, own) if key != "length"}
+    for key in config.arguments:
+        if key not in taken:
+            choices = list_choices(key, taken)
+            raise config.places.error(("arguments", key), f" is an argument that none of the tasks takes; {choices}")
+    if config.lengths and not any(name in OURS and OURS[name].axis for name, *_ in parts):
+        raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
     for name, own, path in parts:
         shared = {key: value for key, value in config.arguments.items() if key in _list_arguments(name, own)}
         for place, length in _lengths(config, name, own):
@@ -178,7 +175,13 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
                     check_length(OURS[name], name, {**at, **own})
                 with config.places.at(path):
                     _check(name, {**at, **own})
-            _check_each(config, name, {**at, **own}, {**shared, **own})
+            # Each argument is checked alone, so that an error has its place. A method's are valid only beside it.
+            arguments = {**shared, **own}
+            method = {"method": arguments["method"]} if "method" in arguments else {}
+            for key in arguments.keys() & config.arguments.keys():
+                with config.places.at(("arguments", key)):
+                    beside = method if key in METHOD_ARGUMENTS else {}
+                    _check(name, {**at, **own, **beside, key: arguments[key]})
             yield name, {**at, **shared, **own}, path
 
 
@@ -193,26 +196,6 @@ def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple
     if not config.lengths:
         raise config.places.error(("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]")
     return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
-
-
-def _check_each(config: RunConfig, name: str, base: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Check each of a configuration's arguments with `base` alone, so that an error has the argument's place."""
-    # The arguments of a method are valid only beside it.
-    method = {"method": arguments["method"]} if "method" in arguments else {}
-    for key in arguments.keys() & config.arguments.keys():
-        with config.places.at(("arguments", key)):
-            _check(name, {**base, **(method if key in METHOD_ARGUMENTS else {}), key: arguments[key]})
-
-
-def _check_use(config: RunConfig, tasks: list[tuple[str, Mapping[str, Any]]]) -> None:
-    """Check that at least one task takes each argument, and that at least one has lengths if lengths are given."""
-    allowed = {key: None for name, own in tasks for key in _list_arguments(name, own) if key != "length"}
-    for key in config.arguments:
-        if key not in allowed:
-            choices = list_choices(key, allowed)
-            raise config.places.error(("arguments", key), f" is an argument that none of the tasks takes; {choices}")
-    if config.lengths and not any(name in OURS and OURS[name].axis for name, _ in tasks):
-        raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
@@ -258,9 +241,6 @@ def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _format(name: str, arguments: Mapping[str, Any]) -> str:
-    pairs = ",".join(f"{key}={_text(value)}" for key, value in arguments.items())
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in arguments.items()}
+    pairs = ",".join(f"{key}={text}" for key, text in texts.items())
     return f"{name}:{pairs}" if pairs else name
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -23,11 +23,31 @@ MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
 
 def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
-    """Print a table for each deployment, and the assumptions behind the figures."""
+    """Print a table for each deployment, and the assumptions behind the figures; nothing without estimates."""
+    if not estimates:
+        return
     for deployment in dict.fromkeys(each.deployment for each in estimates):
-        print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
-    for line in _notes(estimates, advice):
-        print(line)
+        of_model = [each for each in estimates if each.deployment == deployment]
+        # A model without a price has no columns of dollars, so that there is room for the names of the runs.
+        columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in of_model) else ())
+        rows = [[MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in of_model]
+        rows += [["all", *_cells(of_model)[: len(columns)]]] if len(of_model) > 1 else []
+        print_table(text_table(deployment, ("run", *columns), rows, right=columns))
+    tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
+    print(
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
+        " the length that a task requires, to the limit."
+    )
+    sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
+    are_known = any(each.dollars.typical is not None for each in estimates)
+    most = " The column most assumes answers at the limit; the other columns assume typical answers." * are_known
+    print(f"Prices: {', '.join(sources)}.{most}")
+    if judges := [each.dollars.judges for each in estimates if each.judge_tokens.calls]:
+        known = [dollars for dollars in judges if dollars is not None]
+        price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
+        print(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
+    if minutes := [each.minutes for each in estimates if each.minutes is not None]:
+        print(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
 
 
 def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> None:
@@ -67,15 +87,6 @@ def _points(difference: float | None) -> str:
     return "none" if difference >= 1 else f"{100 * difference:.1f}"
 
 
-def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:
-    # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-    columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in estimates) else ())
-    rows = [[MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in estimates]
-    if len(estimates) > 1:
-        rows.append(["all", *_cells(estimates)[: len(columns)]])
-    return text_table(deployment, ("run", *columns), rows, right=columns)
-
-
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     def total(name: str) -> str:
         values = [attrgetter(name)(each) for each in estimates]
@@ -92,24 +103,3 @@ def _format(name: str, value: float) -> str:
     if name.startswith("dollars"):
         return f"${value:,.2f}"
     return f"{value / 1e6:,.1f} MB" if name == "disk_bytes" else f"{value:,}"
-
-
-def _notes(estimates: Sequence[Estimate], advice: str) -> list[str]:
-    tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
-    sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
-    judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
-    known = [dollars for dollars in judges if dollars is not None]
-    minutes = [each.minutes for each in estimates if each.minutes is not None]
-    are_known = any(each.dollars.typical is not None for each in estimates)
-    notes = [
-        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
-        " the length that a task requires, to the limit.",
-        f"Prices: {', '.join(sources)}."
-        + are_known * " The column most assumes answers at the limit; the other columns assume typical answers.",
-    ]
-    if judges:
-        price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
-        notes.append(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
-    if minutes:
-        notes.append(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
-    return notes

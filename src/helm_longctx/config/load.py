@@ -128,15 +128,12 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
         return (*path, context["key"]), f" {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
-    return path, f"={shorten(details['input'])} is invalid; {_advise(details)}"
-
-
-def _advise(details: Any) -> str:
-    """Say what to give, from the message of pydantic or of a validator in `schema.py`."""
+    # The message is pydantic's, or that of a validator in `schema.py`.
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
-    if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
-        return list_choices(details["input"], choices)
     message = message.replace("a valid string", "a text; numbers and dates need quotes, as in '2026'")
     message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")
     _, invalid, advice = message.rpartition(" is invalid; ")
-    return advice if invalid else f"give {message}"
+    advice = advice if invalid else f"give {message}"
+    if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
+        advice = list_choices(details["input"], choices)
+    return path, f"={shorten(details['input'])} is invalid; {advice}"

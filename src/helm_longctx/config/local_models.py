@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,24 +137,19 @@ def read_facts(model: LocalModel) -> ModelFacts:
         )
     except (OSError, ValueError) as error:
         raise InputError(f"path={model.path!r}: its configuration cannot be read ({type(error).__name__})") from None
-    _check_code(model, config)
+    needed = (config.get("auto_map") or {}).get("AutoModelForCausalLM")
+    if needed and model.engine == "transformers" and not model.remote_code:
+        from transformers import CONFIG_MAPPING
+
+        if config.get("model_type") not in CONFIG_MAPPING:
+            raise InputError(
+                f"path={model.path!r} needs code of its own ({needed}); give remote_code: true, with a name on the hub"
+                " and a commit of 40 hexadecimal digits as revision"
+            )
     places = [config, config.get("text_config") or {}]
     windows = (place.get(key) for place in places for key in _WINDOWS)
     window = parse_length(model.context) if model.context else next(filter(None, windows), None)
     return ModelFacts(path, folder, commit, window, has_template)
-
-
-def _check_code(model: LocalModel, config: Mapping[str, Any]) -> None:
-    """Check that transformers knows the model's class, or may run the code that comes with it."""
-    from transformers import CONFIG_MAPPING
-
-    needed = (config.get("auto_map") or {}).get("AutoModelForCausalLM")
-    is_known = config.get("model_type") in CONFIG_MAPPING
-    if needed and not is_known and model.engine == "transformers" and not model.remote_code:
-        raise InputError(
-            f"path={model.path!r} needs code of its own ({needed}); give remote_code: true, with a name on the hub and"
-            " a commit of 40 hexadecimal digits as revision"
-        )
 
 
 def _download_settings(model: LocalModel) -> Path:

@@ -154,12 +154,24 @@ class ModelBook:
             return
         self._endpoints[name] = model, path
         described, tokenizer = describe(model), load_tokenizer(model.tokenizer) if model.tokenizer else None
-        self._check_variables(model, described)
+        headers = [variable for value in model.headers.values() for variable in _IN_HEADER.findall(value)]
+        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
+        variables = [each for each in (model.api_key_env, tokens, *headers) if each and not os.environ.get(each)]
+        if variables and not self._config.dry_run:
+            raise InputError(f"the environment variable {variables[0]} is not set; set it to the key")
+        if not variables:
+            probe.make_client(described)  # this checks the client's arguments
         if model.tokenizer and os.path.isdir(model.tokenizer):
             _offer_sampling(model, name)
         files, existing = _entries(model, described, tokenizer), find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
-            _check_address(self._config.local_path, name, described, existing)
+            # A deployment that the user wrote must not get another server.
+            is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+            if is_own and _arguments(existing).get("base_url") != described.url:
+                raise InputError(
+                    f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address; give another name,"
+                    " or the name alone for that deployment"
+                )
             self._files[name] = files
 
     def _add_local(self, model: LocalModel, name: str) -> None:
@@ -191,16 +203,6 @@ class ModelBook:
         needs_no_key = is_listed or self._config.dry_run or path[0] == "judge"
         if not (needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))):
             raise InputError(f"{unknown_model('', name)}; or, if it is a newer one, set its key")
-
-    def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:
-        """Check the client's arguments and, except in a dry run, that the environment variables are set."""
-        headers = [name for value in model.headers.values() for name in _IN_HEADER.findall(value)]
-        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
-        names = [name for name in (model.api_key_env, tokens, *headers) if name and not os.environ.get(name)]
-        if names and not self._config.dry_run:
-            raise InputError(f"the environment variable {names[0]} is not set; set it to the key")
-        if not names:
-            probe.make_client(described)
 
 
 def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
@@ -235,18 +237,17 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
     endpoint = probe.probe(
         model.url, name=model.name, model=model.model, api=model.api, kind=model.type, key=key, **_access(model)
     )
-    tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else _find_tokenizer(endpoint)
+    try:
+        found = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        tokenizer = found or find_tokenizer(endpoint.source, endpoint.model)
+    except InputError as error:
+        if model.tokenizer:
+            raise
+        hlog(f"prompts will not be cut to the model's context: {error}")
+        tokenizer = None
     context = parse_length(model.context) if model.context else endpoint.context
     hlog(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}")
     return _entries(model, replace(endpoint, context=context), tokenizer)
-
-
-def _find_tokenizer(endpoint: probe.Endpoint) -> Tokenizer | None:
-    try:
-        return find_tokenizer(endpoint.source, endpoint.model)
-    except InputError as error:
-        hlog(f"prompts will not be cut to the model's context: {error}")
-        return None
 
 
 def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None) -> Files:
@@ -280,17 +281,6 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
         }
 
     return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])
-
-
-def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: Mapping[str, Any]) -> None:
-    """Check that a deployment that the user wrote would not get another server."""
-    if DEPLOYMENTS not in existing or MADE_FROM in existing[DEPLOYMENTS]:
-        return
-    if _arguments(existing).get("base_url") != endpoint.url:
-        raise InputError(
-            f"{name!r} is in {folder / DEPLOYMENTS} with another address; give another name, or the name alone for"
-            " that deployment"
-        )
 
 
 def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:

@@ -104,7 +104,16 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
     given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
-    for path, option, value in _list_values(given):
+    found: list[tuple[KeyPath, str, Any]] = []
+    for setting, value in ((SETTINGS[name], value) for name, value in given.items()):
+        option, many = setting.names[0], setting.form.many
+        if setting.path[0] == "models":
+            continue
+        if many == "pairs":
+            found += [((*setting.path, key), shown, each) for key, shown, each in _read_pairs(setting, value)]
+        else:
+            found.append((setting.path, option, split_names([value]) if many == "commas" else value))
+    for path, option, value in [*found, *_list_models(given)]:
         place: Any = values
         for key in path[:-1]:
             place = place.setdefault(key, {})
@@ -114,20 +123,6 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     if "models" in values:
         values["models"] = list(values["models"].values())
     return Options(values, names)
-
-
-def _list_values(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
-    """Yield the key path, the option and the value of each value that options give."""
-    for name, value in given.items():
-        setting = SETTINGS[name]
-        option, many = setting.names[0], setting.form.many
-        if setting.path[0] == "models":
-            continue
-        if many == "pairs":
-            yield from (((*setting.path, key), shown, each) for key, shown, each in _read_pairs(setting, value))
-        else:
-            yield setting.path, option, split_names([value]) if many == "commas" else value
-    yield from _list_models(given)
 
 
 def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:

@@ -41,33 +41,24 @@ class Places:
         if path and (parts := [option for place, option in self.options.items() if place[: len(path)] == path]):
             return parts[0]
         prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
-        return prefix + path_text(path)
+        return prefix + _steps(path).removeprefix(".")
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a value, or of the innermost part around it that the file has. Lines count from 1."""
         node, line = self.document, 1
         for part in path:
-            place = _position(node, part)
-            if place is None:
+            if isinstance(node, CommentedMap) and part in node:
+                positions = node.lc.data or {}
+                # A part that another mapping was merged in has no position.
+                line = 1 + int(positions[part][0] if part in positions else node.lc.line)
+            elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+                line = 1 + int(node.lc.item(part)[0])
+            else:
                 break
-            node, line = node[part], place + 1
+            node = node[part]
         return line
 
 
-def path_text(path: KeyPath) -> str:
-    """Write a path as in JavaScript: `models[0].url`."""
-    return _steps(path).removeprefix(".")
-
-
 def _steps(path: KeyPath) -> str:
+    """Write a path as in JavaScript: `.models[0].url`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-
-
-def _position(node: Any, part: str | int) -> int | None:
-    """Return the line of an item, counted from 0; None if there is no such item or if another part was merged in."""
-    if isinstance(node, CommentedMap) and part in node:
-        positions = node.lc.data or {}
-        return int(positions[part][0]) if part in positions else int(node.lc.line)
-    if isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
-        return int(node.lc.item(part)[0])
-    return None

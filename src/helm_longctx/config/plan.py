@@ -89,7 +89,13 @@ def make_plan(config: RunConfig) -> Plan:
     entries = plan_entries(config)
     book = ModelBook(config, entries)
     book.register()
-    _check_judges(config)
+    credentials = get_credentials(str(config.local_path))
+    for number, name in enumerate(map(model_name, config.judge.judges)):
+        if name not in ("auto", "none"):
+            with config.places.at(("judge", "judges", number)):
+                parse_judges(name)
+                if not config.dry_run:
+                    check_credentials(name, credentials)
     specs = _make_specs(config, entries)
     if config.limits.stop_when:
         group_specs(parse_rule(config.limits.stop_when), specs)
@@ -117,8 +123,17 @@ def make_runner(config: RunConfig) -> LongContextRunner:
 @contextmanager
 def use_settings(config: RunConfig) -> Iterator[None]:
     """Set the variables for limits and judges' keys in the block, or raise an `InputError` if one is missing."""
-    values = _settings(config) | {name: _value(config, *place) for name, place in _keys(config).items()}
-    before = {name: os.environ.get(name) for name in (*values, *_unused_keys(config))}
+    values = _settings(config)
+    for variable, (name, path) in _keys(config).items():
+        values[variable] = os.environ.get(name, "").strip()
+        if not values[variable] and not config.dry_run:
+            about = f"={name}: this environment variable is not set; set it, or name another one"
+            raise config.places.error(path, about)
+    # The other usual variables of the families whose keys the configuration names are not used.
+    families = [name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)]
+    kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
+    unused = [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
+    before = {name: os.environ.get(name) for name in (*values, *unused)}
     register_environment(values)
     try:
         _set_variables(dict.fromkeys(before) | values)
@@ -159,32 +174,6 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
         elif key:
             found[f"{family}_JUDGE_API_KEY".upper()] = key, path
     return found
-
-
-def _unused_keys(config: RunConfig) -> list[str]:
-    """Return the usual key variables of the families whose keys the configuration names, so that they are not used."""
-    families = [name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)]
-    kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
-    return [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
-
-
-def _value(config: RunConfig, name: str, path: tuple[str, ...]) -> str:
-    value = os.environ.get(name, "").strip()
-    if not value and not config.dry_run:
-        raise config.places.error(path, f"={name}: this environment variable is not set; set it, or name another one")
-    return value
-
-
-def _check_judges(config: RunConfig) -> None:
-    """Check that each judge is a deployment, and, except in a dry run, that it has its key."""
-    judges = [(number, model_name(judge)) for number, judge in enumerate(config.judge.judges)]
-    credentials = get_credentials(str(config.local_path))
-    for number, name in judges:
-        if name not in ("auto", "none"):
-            with config.places.at(("judge", "judges", number)):
-                parse_judges(name)
-                if not config.dry_run:
-                    check_credentials(name, credentials)
 
 
 def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunSpec]:

@@ -107,70 +107,74 @@ def key_error(key: str, message: str) -> PydanticCustomError:
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
 
-def _check_variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name) or _RANDOM.fullmatch(name):
-        allowed = "the name of an environment variable that holds the secret, such as MY_KEY"
-        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; give " + allowed)
-    return name
+def _check(check: Callable[[Any], object]) -> AfterValidator:
+    """Return a validator that runs a check, which raises an error, and keeps the value."""
 
+    def validate(value: Any) -> Any:
+        check(value)
+        return value
 
-def _check_length(value: Any) -> Any:
-    parse_length(value)
-    return value
-
-
-def _check_times(value: str) -> str:
-    read_times("", "retry_cut", value)
-    return value
+    return AfterValidator(validate)
 
 
 def _require(is_right: Callable[[Any], object], allowed: str) -> AfterValidator:
     """Return a validator of values that are right, whose error says what is allowed."""
 
-    def check(value: Any) -> Any:
+    def check(value: Any) -> None:
         if not is_right(value):
             raise ValueError(allowed)
-        return value
 
-    return AfterValidator(check)
-
-
-def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
-            raise key_error(name, f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'")
-    return headers
+    return _check(check)
 
 
-def _check_load(load: dict[str, Any]) -> dict[str, Any]:
-    for name, value in load.items():
-        if own := _OWN_LOAD.get(name):
-            raise key_error(name, f"has a key of its own; give {own}")
-        if SECRET_ARGUMENT.search(name) and isinstance(value, str):  # not max_num_batched_tokens=2048
-            raise key_error(name, "has the name of a secret; set HF_TOKEN")
-    return load
+def _check_items(find_mistake: Callable[[str, Any], str]) -> AfterValidator:
+    """Return a validator of mappings, of which a function says what is wrong with a name and its value, if anything."""
+
+    def check(values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if mistake := find_mistake(name, value):
+                raise key_error(name, mistake)
+
+    return _check(check)
 
 
-def _check_sampling(sampling: dict[str, Any]) -> dict[str, Any]:
-    for name in sampling:
-        if name not in MODEL_SAMPLING:
-            raise key_error(name, f"is not a key; {list_choices(name, MODEL_SAMPLING)}")
-    return sampling
+def _is_secret(name: str, value: Any) -> bool:
+    """Whether a name is one of a secret, and the value a text: not `max_num_batched_tokens=2048`."""
+    return bool(SECRET_ARGUMENT.search(name)) and isinstance(value, str)
 
 
-def _check_body(body: dict[str, Any]) -> dict[str, Any]:
-    for name in body:
-        if SECRET_ARGUMENT.search(name) and isinstance(body[name], str):
-            raise key_error(name, "has the name of a secret; give secrets in headers")
-    return body
+def _check_variable(name: str) -> None:
+    if not _VARIABLE.fullmatch(name) or _RANDOM.fullmatch(name):
+        allowed = "the name of an environment variable that holds the secret, such as MY_KEY"
+        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; give " + allowed)
 
 
+_HEADERS = _check_items(
+    lambda name, value: (
+        f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'"
+        if _is_secret(name, value) and not _HAS_VARIABLE.search(value)
+        else ""
+    )
+)
+_BODY = _check_items(
+    lambda name, value: "has the name of a secret; give secrets in headers" if _is_secret(name, value) else ""
+)
+_LOAD = _check_items(
+    lambda name, value: (
+        f"has a key of its own; give {_OWN_LOAD[name]}"
+        if name in _OWN_LOAD
+        else "has the name of a secret; set HF_TOKEN" * _is_secret(name, value)
+    )
+)
+_DRAWING = _check_items(
+    lambda name, _: "" if name in MODEL_SAMPLING else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
+)
 _NOT_EMPTY = _require(bool, "at least one")
 
-Variable = Annotated[str, AfterValidator(_check_variable), Field(examples=["MY_KEY"])]
+Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
 Length = Annotated[
     Any,
-    AfterValidator(_check_length),
+    _check(parse_length),
     Field(json_schema_extra={"type": ["string", "integer"]}, examples=["8k", "128k", 131072]),
 ]
 Name = Annotated[
@@ -182,7 +186,7 @@ Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
 Rule = Annotated[str, _require(is_rule, ALLOWED)]
 Texts = Annotated[list[str], _NOT_EMPTY]
 Lengths = Annotated[list[Length], _NOT_EMPTY]
-Times = Annotated[str, AfterValidator(_check_times), Field(examples=["4x"])]
+Times = Annotated[str, _check(lambda value: read_times("", "retry_cut", value)), Field(examples=["4x"])]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
@@ -196,8 +200,7 @@ Scalar = Annotated[
 
 
 Sampling = Annotated[
-    Annotated[Literal["model"], Tag("name")]
-    | Annotated[dict[str, Scalar], AfterValidator(_check_sampling), Tag("mapping")],
+    Annotated[Literal["model"], Tag("name")] | Annotated[dict[str, Scalar], _DRAWING, Tag("mapping")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "mapping"),
     Field(
         description=f"how tokens are drawn: {', '.join(MODEL_SAMPLING)}, which entries can replace, or `model` for the"
@@ -244,10 +247,10 @@ class Endpoint(Section):
         description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
         " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
     )
-    headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = Field(
+    headers: Annotated[dict[str, str], _HEADERS] = Field(
         default={}, description="HTTP headers of each request; `$NAME` in a value stands for an environment variable"
     )
-    extra_body: Annotated[dict[str, Any], AfterValidator(_check_body)] = Field(
+    extra_body: Annotated[dict[str, Any], _BODY] = Field(
         default={}, description="additional fields in the body of each request"
     )
     nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
@@ -294,7 +297,7 @@ class LocalModel(Section):
         default=None,
         description="the implementation of attention, such as flash_attention_2. Default: transformers' own",
     )
-    load: Annotated[dict[str, Any], AfterValidator(_check_load), OnCommandLine("--load", many="pairs")] = Field(
+    load: Annotated[dict[str, Any], _LOAD, OnCommandLine("--load", many="pairs")] = Field(
         default={}, description="further arguments of from_pretrained, such as attn_implementation's settings"
     )
     adapter: Annotated[str | None, _OPTION] = Field(

@@ -3,12 +3,13 @@
 The `kind` of a block selects its part of the templates.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
-from helm_longctx.documents.numbers import DASH, in_brackets
+from helm_longctx.documents.numbers import DASH, in_brackets, marked, percent
 
 T = TypeVar("T")
 
@@ -42,9 +43,14 @@ class Cell:
         return in_brackets(self.text, self.detail)
 
 
-def number_cell(value: float | None, show: Callable[[float], str], detail: str = "") -> Cell:
-    """Return the cell of a number; a dash if there is none."""
-    return Cell(DASH) if value is None else Cell(show(value), value, detail)
+def number_cell(
+    value: float | None, show: Callable[[float], str] = percent, detail: str = "", note: str = "", lacking: str = ""
+) -> Cell:
+    """Return the cell of a number, with a mark and a note if it is `lacking`; a dash with the note if there is none."""
+    if value is None or math.isnan(value):
+        return Cell(DASH, note=note)
+    notes = "; ".join(filter(None, (note, lacking)))
+    return Cell(marked(show(value), lacking), value, detail, notes, tag="lacking" if lacking else "")
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,14 @@ class Table:
 
     def plain_rows(self) -> list[list[str | float]]:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
-        return [[_plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
+
+        def plain(cell: Cell, column: Column) -> str | float:
+            if not column.is_number:
+                return cell.text
+            # Nine digits hide the noise of floating-point sums, and no table shows more.
+            return "" if cell.value is None else round(cell.value, 9)
+
+        return [[plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
 
 
 def text_table(
@@ -117,13 +130,6 @@ def tabulate(
     return Table(
         name, title, [columns[place][0] for place in used], [[row[place] for place in used] for row in rows], about
     )
-
-
-def _plain(cell: Cell, column: Column) -> str | float:
-    if not column.is_number:
-        return cell.text
-    # Nine digits hide the noise of floating-point sums, and no table shows more.
-    return "" if cell.value is None else round(cell.value, 9)
 
 
 @dataclass(frozen=True)

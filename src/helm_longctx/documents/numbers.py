@@ -79,6 +79,11 @@ def decimals(value: float, places: int = 2) -> str:
     return DASH if math.isnan(value) else f"{value:.{places}f}"
 
 
+def tenths(value: float) -> str:
+    """Return a number with one decimal."""
+    return decimals(value, 1)
+
+
 def signed_decimals(value: float) -> str:
     """Return a number with its sign and two decimals."""
     return f"{value:+.2f}"
@@ -106,9 +111,9 @@ def amount(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def count(value: int) -> str:
-    """Return a number of things, such as `12,345`."""
-    return f"{value:,}"
+def count(value: float) -> str:
+    """Return a number of things, such as `12,345`; of a mean without decimals."""
+    return f"{round(value):,}"
 
 
 def one_line(text: str) -> str:

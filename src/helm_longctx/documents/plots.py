@@ -88,6 +88,12 @@ DASHES = ([1, 0], [7, 3], [2, 2])
 _LEGEND = {"orient": "bottom", "columns": 4, "title": None}
 """The legend of models."""
 
+# The scale is fixed, so that the colours of two panels can be compared.
+_HEAT = {
+    **{"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"},
+    "legend": {"format": ".0%"},
+}
+
 
 def _model_scales(second: str) -> Spec:
     """Return the encoding of models by colour, and by shape or by dashes, so that the legend tells 24 of them apart."""
@@ -212,13 +218,10 @@ def depth_maps(models: Sequence[str], depths: Sequence[str], lengths: Sequence[s
         "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
         "y": {"field": "depth", "type": "ordinal", "sort": list(depths), "title": "depth of the evidence"},
     }
-    # The scale is fixed, so that the colours of two panels can be compared.
-    heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"}
-    heat["legend"] = {"format": ".0%"}
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
     about = [{"field": name, "title": name} for name in ("model", "length", "depth", "n")]
     scores = [{"field": name, **_PERCENT} for name in ("score", "low", "high")]
-    layers = _heat_layers(heat, "datum.score > 0.55", text, [*about, *scores])
+    layers = _heat_layers(_HEAT, "datum.score > 0.55", text, [*about, *scores])
     return {
         **_base(),
         "facet": {"field": "model", "type": "nominal", "title": None, "sort": list(models)},
@@ -237,8 +240,6 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
         "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
         "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
     }
-    # The scale is fixed, so that the colours of two panels can be compared.
-    heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"}
     text = f"format(100 * datum.score, '.1f') + (indexof(datum.marked || [], datum.length) < 0 ? '' : '{MARK}')"
     tooltip = [*({"field": name} for name in ("model", "part", "length")), {"field": "score", **_PERCENT}]
     return {
@@ -248,7 +249,7 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
         "columns": 2,
         "spec": {
             **{"width": 52 * len(lengths), "height": {"step": 20}, "encoding": encoding},
-            "layer": _heat_layers({**heat, "legend": {"format": ".0%"}}, "datum.score > 0.55", text, tooltip),
+            "layer": _heat_layers(_HEAT, "datum.score > 0.55", text, tooltip),
         },
     }
 
@@ -366,6 +367,19 @@ def property_scatter(
         _choice(f"only_{kind}", kind.capitalize(), {"": "all", **{value: value for value in values}}, "")
         for kind, values in kinds.items()
     ]
+    # Windows are powers of two, so they are written in thousands of 1,024.
+    ticks = {"labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"}
+    scale = {"type": "log", "base": 2, "padding": 12}
+    # With a fixed domain, the colours stay the same when readers choose models.
+    (first, values), *_ = kinds.items()
+    colour = {"field": first, "type": "nominal", "scale": {"domain": list(values)}, "legend": _LEGEND}
+    tooltip = [
+        {"field": "model"},
+        {"field": "y", "title": "score", **_PERCENT},
+        *({"field": name, "title": title} for name, title in properties.items()),
+        *({"field": kind} for kind in kinds),
+    ]
+    number, title = {"type": "quantitative"}, ", or ".join(properties.values())
     return {
         **_base(620, 380),
         "params": [
@@ -380,29 +394,12 @@ def property_scatter(
             *({"filter": f"only_{kind} == '' || datum.{kind} == only_{kind}"} for kind in kinds),
         ],
         "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.8},
-        "encoding": _property_encoding(properties, kinds),
-    }
-
-
-def _property_encoding(properties: Mapping[str, str], kinds: Mapping[str, Sequence[str]]) -> Spec:
-    # Windows are powers of two, so they are written in thousands of 1,024.
-    ticks = {"labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"}
-    scale = {"type": "log", "base": 2, "padding": 12}
-    x = {"field": "x", "scale": scale, "axis": ticks, "title": ", or ".join(properties.values())}
-    y = {"field": "y", "scale": {"zero": False, "nice": True}, "axis": _AXIS, "title": "score"}
-    # With a fixed domain, the colours stay the same when readers choose models.
-    (first, values), *_ = kinds.items()
-    colour = {"field": first, "type": "nominal", "scale": {"domain": list(values)}}
-    return {
-        "x": {"type": "quantitative", **x},
-        "y": {"type": "quantitative", **y},
-        "color": {**colour, "legend": {"orient": "bottom", "columns": 4, "title": None}},
-        "tooltip": [
-            {"field": "model"},
-            {"field": "y", "title": "score", **_PERCENT},
-            *({"field": name, "title": title} for name, title in properties.items()),
-            *({"field": kind} for kind in kinds),
-        ],
+        "encoding": {
+            "x": {**number, "field": "x", "scale": scale, "axis": ticks, "title": title},
+            "y": {**number, "field": "y", "scale": {"zero": False, "nice": True}, "axis": _AXIS, "title": "score"},
+            "color": colour,
+            "tooltip": tooltip,
+        },
     }
 
 

@@ -76,10 +76,8 @@ def describe_given(
     Raises:
         InputError: it is none that can be asked.
     """
-    if isinstance(model, dict | PathLike) or (isinstance(model, str) and (Path(model).is_dir() or has_magic(model))):
-        return _describe_path(model, name, window)
-    if isinstance(model, str):
-        return _describe_server(model, name, tokenizer, window)
+    if isinstance(model, dict | PathLike | str):
+        return _describe_entry(model, name, tokenizer, window)
     if isinstance(model, tuple) and len(model) == 2:
         model, tokenizer = model
     elif all(hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")):  # a pipeline
@@ -93,11 +91,16 @@ def describe_given(
         given = _describe_transformers(model, name, tokenizer, batch_size or 1)
     elif any(base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__):
         engine, batch = Engine.find(model), batch_size or _BATCH
-        name, answer = _object_name(name or Path(engine.path).name), EngineFunction(engine, batch)
+        name = _object_name(name or Path(engine.path).name)
         identity, tokenizer = _identify(model, {"path": engine.path}), tokenizer or engine.tokenizer
+        answer = EngineFunction(engine, batch)
         given = GivenModel(name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window)
     elif callable(model):
-        given = _describe_function(model, name, tokenizer, batch_size)
+        is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(type(model).__call__)
+        name = _object_name(name or getattr(model, "__name__", None) or type(model).__name__)
+        identity = _identify(model, {"qualname": getattr(model, "__qualname__", None)})
+        batch = batch_size or (_CONCURRENT if is_async else 1)
+        given = GivenModel(name, name, batch, Function(model, batch_size), _FUNCTION, identity, tokenizer)
     else:
         allowed = (
             "the name of a deployment, an address, a folder, a mapping with path, a function, a transformers model with"
@@ -107,7 +110,13 @@ def describe_given(
     return given if window is None else replace(given, window=window)
 
 
-def _describe_server(model: str, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
+def _describe_entry(model: Any, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
+    """Return a model of a run configuration: a mapping with its path, a path alone, an address, or a deployment."""
+    if not isinstance(model, str) or Path(model).is_dir() or has_magic(model):
+        given = {"name": name, "context": window}
+        entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
+        entry |= {key: value for key, value in given.items() if value is not None}
+        return GivenModel(str(entry.get("name") or entry.get("path")), entry)
     if not model.startswith(("http://", "https://")):
         if name is not None:
             raise bad_argument("evaluate", "name", name, f"no name for the deployment {model!r}, which has its own")
@@ -115,14 +124,6 @@ def _describe_server(model: str, name: str | None, tokenizer: Any, window: int |
     name = name if name and "/" in name else f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
     return GivenModel(name, {key: value for key, value in entry.items() if value is not None})
-
-
-def _describe_path(model: Any, name: str | None, window: int | None) -> GivenModel:
-    """Return a model of a run configuration: a mapping with its path, or the path alone."""
-    given = {"name": name, "context": window}
-    entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
-    entry |= {key: value for key, value in given.items() if value is not None}
-    return GivenModel(str(entry.get("name") or entry.get("path")), entry)
 
 
 def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: int) -> GivenModel:
@@ -144,15 +145,6 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
     facts["adapters"] = {each: str(config) for each, config in getattr(model, "peft_config", {}).items()}
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(name, name, batch, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window)
-
-
-def _describe_function(function: Any, name: str | None, tokenizer: Any, batch_size: int | None) -> GivenModel:
-    own = getattr(function, "__name__", None) or type(function).__name__
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-    parallelism = batch_size or (_CONCURRENT if is_async else 1)
-    identity = _identify(function, {"qualname": getattr(function, "__qualname__", None)})
-    name = _object_name(name or own)
-    return GivenModel(name, name, parallelism, Function(function, batch_size), _FUNCTION, identity, tokenizer)
 
 
 def _object_name(name: str) -> str:

@@ -1,7 +1,6 @@
 """How `evaluate` asks models that are objects: again, because their code may have changed, and keeps what they were."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -36,7 +35,13 @@ class AskObjects(Strategy):
         if identity is not None:
             if not self._resumes:
                 return False
-            _check_identity(runner.run_path(spec), identity)
+            before, now = read_model(runner.run_path(spec)), orjson.loads(orjson.dumps(identity, default=str))
+            if changed := [key for key in now if before and now[key] != before.get(key)]:
+                key = changed[0]
+                raise InputError(
+                    f"resume=True: the earlier call had another model ({key}: {before.get(key)}, now {now[key]}); give"
+                    " resume=False to ask again, or another name="
+                )
         return super().skips(runner, spec)
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
@@ -58,17 +63,3 @@ class AskObjects(Strategy):
                 hlog(f"{run.spec.name} goes on with {len(run.journal)} answers of an earlier call")
         else:
             super().begin(run)
-
-
-def _check_identity(run_path: Path, identity: Mapping[str, Any]) -> None:
-    """Check that the answers of an earlier call are of the same model."""
-    before = read_model(run_path)
-    now = orjson.loads(orjson.dumps(identity, default=str))
-    if not before:
-        return
-    if changed := [key for key in now if now[key] != before.get(key)]:
-        key = changed[0]
-        raise InputError(
-            f"resume=True: the earlier call had another model ({key}: {before.get(key)}, now {now[key]}); give"
-            " resume=False to ask again, or another name="
-        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from helm_longctx.documents.document import Cell
-from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked, p_sentence, percent, range_text
+from helm_longctx.documents.numbers import DASH, MARK, decimals, marked, p_sentence, percent, range_text
 from helm_longctx.results.boards import FLOORS, Board, show_model
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result
@@ -67,14 +67,6 @@ def model_cell(board: Board, model: str, context: str = "full") -> Cell:
     return Cell(show_model(model), detail=details[kind], tag="" if kind == "published" else kind)
 
 
-def number_cell(value: float | None, note: str = "", text: str = "", lacking: str = "") -> Cell:
-    """Return a share in percent, or `text`, with a mark if it is `lacking`; a dash for None."""
-    if value is None or math.isnan(value):
-        return Cell(DASH, note=note)
-    tag, notes = "lacking" if lacking else "", "; ".join(filter(None, (note, lacking)))
-    return Cell(marked(text or percent(value), lacking), value, note=notes, tag=tag)
-
-
 def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
     """Return a score with its interval and mark. `best` is the best of its column; `note` explains a dash."""
     if result is None or not result.has_score:
@@ -90,11 +82,6 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
 def interval_cell(interval: Interval) -> Cell:
     """Return a share in percent with its interval."""
     return Cell(percent(interval.mean), interval.mean, range_text(interval.low, interval.high))
-
-
-def count_cell(number: int) -> Cell:
-    """Return a number of things."""
-    return Cell(count(number), number)
 
 
 def rho_cell(each: Correlation) -> Cell:

@@ -52,13 +52,13 @@ the second."""
 
 def add_reverses(decisions: Differences) -> Differences:
     """Return the decisions on pairs, in both directions."""
-    return {**decisions, **{(other, one): _reverse(decision) for (one, other), decision in decisions.items()}}
-
-
-def _reverse(decision: Decision) -> Decision:
-    found = decision.comparison
-    effect = Interval(-found.effect.mean, -found.effect.high, -found.effect.low, found.effect.n)
-    return replace(decision, comparison=replace(found, effect=effect, wins=found.losses, losses=found.wins))
+    found = dict(decisions)
+    for (one, other), decision in decisions.items():
+        each = decision.comparison
+        effect = Interval(-each.effect.mean, -each.effect.high, -each.effect.low, each.effect.n)
+        reverse = replace(each, effect=effect, wins=each.losses, losses=each.wins)
+        found[other, one] = replace(decision, comparison=reverse)
+    return found
 
 
 def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str, Rank]:
@@ -90,14 +90,6 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     )
 
 
-def _describe_all(best: str, models: Sequence[str], differences: Differences) -> str:
-    """Say whether the model with the highest mean is better than the others."""
-    others = [model for model in models if model != best]
-    if len(others) == 1:
-        return f"{describe_pair(best, others[0], differences[best, others[0]])}."
-    return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
-
-
 @cache
 def find_differences(board: Board, part: str, length: int | None) -> Differences:
     """Compare the models with a score of a part, each pair on the tasks that both have. The floors are not compared.
@@ -109,47 +101,20 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
     scores = [*board.ranking(length, part), *board.unranked(length, part)]
     families: dict[bool, dict[tuple[str, str], Comparison]] = {False: {}, True: {}}
     for one, other in combinations(scores, 2):
-        if comparison := _compare(board, one, other):
-            families[one.is_published or other.is_published][one.model, other.model] = comparison
+        if one.is_published and other.is_published:
+            continue
+        has_published = one.is_published or other.is_published
+        shared = board.tasks_behind(one) & board.tasks_behind(other)
+        tasks = [task for task in board.tasks_of(part, length) if task in shared]
+        # A published score has no instances to pair.
+        comparison = _compare_answers(board, one, other, tasks) if tasks and not has_published else None
+        if comparison or (comparison := _compare_means(board, one, other, tasks)):
+            families[has_published][one.model, other.model] = comparison
     return add_reverses(decide_differences(families[False]) | decide_differences(families[True]))
 
 
-def _compare(board: Board, one: Result, other: Result) -> Comparison | None:
-    """Compare two scores of a part on the tasks that are in both; None if there are none, or if the judges differ."""
-    if one.is_published and other.is_published:
-        return None
-    shared = board.tasks_behind(one) & board.tasks_behind(other)
-    tasks = [task for task in board.tasks_of(one.part, one.length) if task in shared]
-    # A published score has no instances to pair.
-    is_own = not (one.is_published or other.is_published)
-    if tasks and is_own and (found := _compare_instances(board, one, other, tasks)):
-        return found
-    if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
-        return None
-    ends = [_mean_over(board, each, tasks) for each in (one, other)]
-    return compare_intervals(*ends) if all(ends) else None  # type: ignore[arg-type]
-
-
-def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[str]:
-    """Return the judges of a score over some of its tasks; of all if only its mean is known."""
-    if board.tasks_behind(score) == frozenset(tasks):
-        return score.judges
-    found = [board.score(score.model, task, score.length) for task in tasks]
-    return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
-
-
-def _mean_over(board: Board, score: Result, tasks: Sequence[str]) -> Interval | None:
-    """Return a score over some of its tasks; None if there are none, or if only its mean over all is known."""
-    if board.tasks_behind(score) == frozenset(tasks):
-        return score.interval
-    found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
-    if not tasks or len(found) < len(tasks):
-        return None
-    return mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
-
-
-def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
-    """Test two models on the instances of tasks that both have; None if they share none of a task by one judge."""
+def _compare_answers(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+    """Compare two scores on the instances of tasks that both have; None if they share none of a task by one judge."""
     models = (one.model, other.model)
     cells = _find_cells(board, models, [(task, one.length, "full") for task in tasks])
     # If a task is missing, the weighted mean would be over other tasks than the score.
@@ -158,6 +123,30 @@ def _compare_instances(board: Board, one: Result, other: Result, tasks: Sequence
     weights = task_weights(board, tasks, one.length, one.part)
     shared = SharedAnswers(models, cells, [weights.get(cell.task, 0.0) for cell in cells])
     return shared.compare(range(len(shared.items)))
+
+
+def _compare_means(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+    """Compare two scores by their intervals over tasks; None if there are no tasks, or if the judges differ."""
+    if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
+        return None
+    ends = []
+    for score in (one, other):
+        if board.tasks_behind(score) == frozenset(tasks):
+            ends.append(score.interval)
+            continue
+        found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
+        if not tasks or len(found) < len(tasks):
+            return None
+        ends.append(mean_of_means([each.interval for each in found], [each.clusters_of() for each in found]))
+    return compare_intervals(*ends)
+
+
+def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[str]:
+    """Return the judges of a score over some of its tasks; of all if only its mean is known."""
+    if board.tasks_behind(score) == frozenset(tasks):
+        return score.judges
+    found = [board.score(score.model, task, score.length) for task in tasks]
+    return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
 
 
 def find_looks(results: Iterable[Result], instances: int) -> Looks:
@@ -357,13 +346,21 @@ class Table(SharedAnswers):
                     f"{list_choices(model, known) or 'no run of the suite has instances'}"
                 )
         self._suite, self._length = boards, length
-        places = {board: dict.fromkeys(_places(board)) for board in boards}
+        places = {
+            board: dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers)
+            for board in boards
+        }
         cells = [
             cell
             for board, every in places.items()
             for cell in _find_cells(board, models, [place for place in every if length in (None, place[1])])
         ]
-        self.refusals = _find_refusals(boards, models, length)
+        # A line for each reason why tasks that all models have are not compared.
+        refusals: dict[str, list[str]] = defaultdict(list)
+        for board, place in ((board, place) for board, every in places.items() for place in every):
+            if length in (None, place[1]) and (reason := _find_refusal(board, models, place)):
+                refusals[reason] += [place[0]] * (place[0] not in refusals[reason])
+        self.refusals = [f"{', '.join(names)} cannot be compared: {reason}" for reason, names in refusals.items()]
         if not cells:
             reason = self.refusals[0] if self.refusals else "run the same tasks"
             raise InputError(f"compare: {', '.join(models)} have no scored instance in common; {reason}")
@@ -427,14 +424,22 @@ class Table(SharedAnswers):
                 parts[each.part][each.one, each.other] = each.decision
         for part, decisions in parts.items():
             if decisions and (not part or len(parts) > 2):
-                best = max(self.models, key=lambda model: self._score(model, part)) if part else standings[0].model
-                yield f"At {part} " * bool(part) + _describe_all(best, self.models, add_reverses(decisions))
+                yield f"At {part} " * bool(part) + self._describe_best(part, standings[0].model, decisions)
 
-    def _score(self, model: str, length: str) -> float:
-        """Return a model's score at a length over all instances that it answered, as the report has it."""
-        cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
-        place = self.models.index(model)
-        return sum(weight * cell.results[place].interval.mean for cell, weight in cells)
+    def _describe_best(self, length: str, best: str, decisions: Differences) -> str:
+        """Say whether the model with the highest mean, `best` or that of a length, is better than the others."""
+        if length:
+            # The mean is over all instances that a model answered, as the report has it.
+            cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
+            means = [
+                sum(weight * cell.results[place].interval.mean for cell, weight in cells)
+                for place in range(len(self.models))
+            ]
+            best = self.models[means.index(max(means))]
+        others, differences = [model for model in self.models if model != best], add_reverses(decisions)
+        if len(others) == 1:
+            return f"{describe_pair(best, others[0], differences[best, others[0]])}."
+        return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
 
     def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
@@ -469,10 +474,6 @@ class Table(SharedAnswers):
                 yield Pairing(one, other, by, part, self.compare(places))
 
 
-def _places(board: Board) -> Iterator[tuple[str, int | None, str]]:
-    yield from ((each.task, each.length, each.context) for each in board.tasks if each.answers)
-
-
 def _find_cells(board: Board, models: Sequence[str], places: Iterable[tuple[str, int | None, str]]) -> list[_Cell]:
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
@@ -487,19 +488,11 @@ def _find_cells(board: Board, models: Sequence[str], places: Iterable[tuple[str,
     return cells
 
 
-def _find_refusals(boards: Iterable[Board], models: Sequence[str], length: int | None) -> list[str]:
-    """Return a line for each reason why tasks that all models have are not compared: other judges or other prompts."""
-    tasks: dict[str, dict[str, None]] = defaultdict(dict)
-    for board in boards:
-        for place in dict.fromkeys(_places(board)):
-            found = [each for model in models if (each := board.score(model, *place))]
-            if length in (None, place[1]) and len(found) == len(models) and not board.shared_scores(models, *place):
-                tasks[_describe_conditions(found)][place[0]] = None
-    return [f"{', '.join(names)} cannot be compared: {reason}" for reason, names in tasks.items()]
-
-
-def _describe_conditions(results: Sequence[Result]) -> str:
-    """Say how results were judged and asked, and how they can be made comparable."""
+def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | None, str]) -> str:
+    """Say how results were judged and asked that cannot be compared, and how they can be made comparable."""
+    results = [each for model in models if (each := board.score(model, *place))]
+    if len(results) < len(models) or board.shared_scores(models, *place):
+        return ""
     has_judges = len({each.judges for each in results}) > 1
     texts = []
     for each in results:

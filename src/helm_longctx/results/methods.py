@@ -1,8 +1,9 @@
 """Compares methods with plain prompts: the gain on the same questions, and what a question and a point cost."""
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparison import Table
-from helm_longctx.results.statistics.comparison import Comparison, Pairs, compare_parts, holm
-from helm_longctx.runs.scores import InstanceScore, find_method, without_method
+from helm_longctx.results.statistics.comparison import Comparison, compare_parts, holm
+from helm_longctx.runs.scores import find_method, without_method
 from helm_longctx.tasks.task import PLAIN
 
 
@@ -67,7 +68,13 @@ class Gain:
 def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int | None = None) -> list[Gain]:
     """Compare each method with the plain prompts of the same model, or raise an `InputError` if one lacks them."""
     boards = list(boards)
-    runs = {model: names for model, names in _find_runs(boards).items() if PLAIN in names and len(names) > 1}
+    # The shown name of each model by its name without methods and by the method.
+    every: dict[str, dict[str, str]] = defaultdict(dict)
+    for result in (each for board in boards for each in board.tasks):
+        if result.run and result.answers:
+            spec = result.run.spec
+            every[without_method(result.model, spec)][find_method(spec) or PLAIN] = result.model
+    runs = {model: names for model, names in every.items() if PLAIN in names and len(names) > 1}
     for model in models:
         if model not in runs:
             choices = list_choices(model, runs) or "no model of the suite has both"
@@ -77,57 +84,32 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
             "compare: --methods is given, but no model of the suite has runs with and without a method; run the same"
             " entries with method=retrieve, for example"
         )
-    return [gain for model in models or runs for gain in _compare(boards, model, runs[model], length)]
+    gains = []
+    for model in models or runs:
+        found, plain = [], runs[model][PLAIN]
+        for method, name in runs[model].items():
+            if method != PLAIN:
+                table = Table(boards, (name, plain), length)
+                places = [place for place, weight in enumerate(table.weights) if weight]
+                comparison = compare_parts(table.pair_scores(name, plain, places))
+                costs, without = (_measure_costs(table, each, places) for each in (name, plain))
+                found.append(Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals)))
+        adjusted = holm([gain.comparison.p_value for gain in found])
+        gains += [replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)]
+    return gains
 
 
-def _find_runs(boards: Iterable[Board]) -> dict[str, dict[str, str]]:
-    """Return the shown name of each model by its name without methods and by the method."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for result in (each for board in boards for each in board.tasks):
-        if result.run and result.answers:
-            spec = result.run.spec
-            found[without_method(result.model, spec)][find_method(spec) or PLAIN] = result.model
-    return found
+def _measure_costs(table: Table, model: str, places: Sequence[int]) -> Costs:
+    def mean(*names: str) -> float | None:
+        """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
+        means = []
+        for place in places:
+            values = [[each.values.get(name) for name in names] for each in table.answers_of(model, place)]
+            if any(None in found for found in values):
+                return None
+            means.append(fmean(sum(value or 0 for value in found) for found in values))
+        return fmean(means)
 
-
-def _compare(boards: Sequence[Board], model: str, names: Mapping[str, str], length: int | None) -> list[Gain]:
-    methods = [method for method in names if method != PLAIN]
-    tables = [Table(boards, (names[method], names[PLAIN]), length) for method in methods]
-    found = [_compare_with_plain(table) for table in tables]
-    adjusted = holm([comparison.p_value for comparison, *_ in found])
-    return [
-        Gain(model, method, comparison, p_value, costs, plain, tuple(table.refusals))
-        for method, p_value, (comparison, costs, plain), table in zip(methods, adjusted, found, tables, strict=True)
-    ]
-
-
-def _compare_with_plain(table: Table) -> tuple[Comparison, Costs, Costs]:
-    one, other = table.models
-    places = [place for place, weight in enumerate(table.weights) if weight]
-    parts = table.pair_scores(one, other, places)
-    return (
-        compare_parts(parts),
-        _costs(table, one, places, _mean(parts, lambda part: part.a)),
-        _costs(table, other, places, _mean(parts, lambda part: part.b)),
-    )
-
-
-def _mean(parts: Iterable[Pairs], scores: Callable[[Pairs], object]) -> float:
-    return float(sum(part.weight * np.mean(np.asarray(scores(part), dtype=float)) for part in parts))
-
-
-def _costs(table: Table, model: str, places: Sequence[int], score: float) -> Costs:
-    answers = [table.answers_of(model, place) for place in places]
-    tokens = _mean_value(answers, "billed_prompt_tokens", "output_tokens")
-    return Costs(len(places), score, tokens, _mean_value(answers, "cost"))
-
-
-def _mean_value(answers: Iterable[Sequence[InstanceScore]], *names: str) -> float | None:
-    """Return the mean over questions of the means over repeats of a sum of statistics; None if an answer lacks one."""
-    means = []
-    for repeats in answers:
-        values = [[each.values.get(name) for name in names] for each in repeats]
-        if any(None in found for found in values):
-            return None
-        means.append(fmean(sum(value or 0 for value in found) for found in values))
-    return fmean(means)
+    parts = table.pair_scores(model, model, places)
+    score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
+    return Costs(len(places), score, mean("billed_prompt_tokens", "output_tokens"), mean("cost"))

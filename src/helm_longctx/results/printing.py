@@ -123,9 +123,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
         for text, models in reasons.items():
             names = f"all {len(models)} models" if len(models) == len(board.own_models) > 1 else ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
-        yield from _judge_notes(board)
-        yield from _cut_notes(board)
-        yield from _errata_notes(board)
+        yield from _notes_on_results(board)
         rows = (each for _, results in board.runs for each in results)
         shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
         generated |= dict.fromkeys(task for task, share in shares if share and share.interval.mean > 0)
@@ -133,8 +131,8 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
         yield f"Generated data, not official files: {', '.join(generated)}"
 
 
-def _judge_notes(board: Board) -> Iterator[str]:
-    """Yield a line for each score that several judges gave, because a table has only one of them."""
+def _notes_on_results(board: Board) -> Iterator[str]:
+    """Yield a line for each score that several judges gave, as a table has one of them, for cut answers and errors."""
     found: dict[ScoreKey, list[Result]] = defaultdict(list)
     for result in (*board.tasks, *board.categories):
         # A mean of a single task repeats it.
@@ -148,20 +146,11 @@ def _judge_notes(board: Board) -> Iterator[str]:
                 for each in results
             ]
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
-
-
-def _cut_notes(board: Board) -> Iterator[str]:
-    found = [
-        f"{board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
-        for score in own_scores(board)
-        if (cut := find_wide_bounds(score))
-    ]
-    yield from (f"Cut answers: {line}" for line in found[:_MOST_LINES])
-    if len(found) > _MOST_LINES:
-        yield f"Cut answers: {len(found) - _MOST_LINES} more scores, which the report lists"
-
-
-def _errata_notes(board: Board) -> Iterator[str]:
+    wide = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
+    for score, cut in wide[:_MOST_LINES]:
+        yield f"Cut answers: {board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
+    if len(wide) > _MOST_LINES:
+        yield f"Cut answers: {len(wide) - _MOST_LINES} more scores, which the report lists"
     wrong: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for result in board.tasks:
         wrong[result.task] |= {(result.length, instance) for instance in result.errata}

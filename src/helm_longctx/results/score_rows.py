@@ -93,10 +93,6 @@ class CutBounds:
     best: float
     share: float
 
-    def contain(self, value: float) -> bool:
-        """Whether answers without a limit could have had a score of this value."""
-        return self.wrong <= value <= self.best
-
     @property
     def text(self) -> str:
         """The bounds in percent, for people."""

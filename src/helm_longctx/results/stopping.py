@@ -54,7 +54,18 @@ class Question:
 
     def observe(self, scores: Sequence[Iterable[InstanceScore]]) -> None:
         """Take all answers until now of each model, or raise an `InputError` for a score outside 0 to 1."""
-        found = [_means(each) for each in scores]
+        # The mean over repeats of each instance of each model.
+        found: list[dict[Key, float]] = []
+        for answers in scores:
+            values: dict[Key, list[float]] = defaultdict(list)
+            for each in answers:
+                if each.score is not None:
+                    if not 0 <= each.score <= 1:
+                        raise InputError(
+                            f"run: stop_when needs scores between 0 and 1, but {each.task} has {each.score:g}"
+                        )
+                    values[each.task, each.group, each.instance].append(each.score)
+            found.append({key: fmean(repeats) for key, repeats in values.items()})
         self.asked = len({key for means in found for key in means})
         tasks: dict[str, list[Key]] = defaultdict(list)
         for key in found[0]:
@@ -90,14 +101,3 @@ class Question:
         better, worse = self._models if found.effect.mean > 0 else reversed(self._models)
         text = f"{better} is better than {worse}" if found.p_value < SIGNIFICANCE else ""
         return Verdict(text, found.effect)
-
-
-def _means(scores: Iterable[InstanceScore]) -> dict[Key, float]:
-    """Return the mean over repeats of each instance that has a score, by task, cluster and instance."""
-    values: dict[Key, list[float]] = defaultdict(list)
-    for each in scores:
-        if each.score is not None:
-            if not 0 <= each.score <= 1:
-                raise InputError(f"run: stop_when needs scores between 0 and 1, but {each.task} has {each.score:g}")
-            values[each.task, each.group, each.instance].append(each.score)
-    return {key: fmean(found) for key, found in values.items()}

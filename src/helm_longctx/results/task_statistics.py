@@ -68,10 +68,15 @@ class Statistic:
 def task_statistics(
     task: Task | None, rows: Sequence[InstanceScore], means: Mapping[str, float], errata: Mapping[str, object]
 ) -> dict[str, Statistic]:
-    """Return the statistics of a task (None for another package's), with bounds, and without known errors."""
+    """Return the statistics of a task (None for another package's), with bounds if answers were cut
+    (`results/score_rows.py`), and with the score of the questions without known errors if some have them."""
     found = _statistics(rows, means)
     if task and MAIN_METRIC in found:
-        found |= _cut_statistics(task, rows) | _statistics_without_errors(task, rows, errata)
+        if any(row.values.get(CUT) for row in rows):
+            found |= {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+        if errata:
+            right = [row for row in rows if row.instance not in errata]
+            found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
     return found
 
 
@@ -97,23 +102,6 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
     return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
 
 
-def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
-    """Return the bounds of a task's score (`results/score_rows.py`); nothing if no answer was cut."""
-    if not any(row.values.get(CUT) for row in rows):
-        return {}
-    return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
-
-
-def _statistics_without_errors(
-    task: Task, rows: Sequence[InstanceScore], errata: Mapping[str, object]
-) -> dict[str, Statistic]:
-    """Return the score of a task's questions without known errors; nothing if no question has one."""
-    if not errata:
-        return {}
-    right = [row for row in rows if row.instance not in errata]
-    return {WITHOUT_ERRORS: _score_of(WITHOUT_ERRORS, task, partial(values_of, right))}
-
-
 def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
     # A score of several metrics is the mean of their means.
     means = [mean_over_questions(values(metric)) for metric in (task.headline if len(task.headline) > 1 else ("",))]
@@ -128,16 +116,12 @@ def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float 
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
     interval = replace(mean_interval(numbers, groups), n=count)
     clusters = {text: error for text, error in cluster_errors(numbers, groups).items() if text.startswith(TEXT_GROUP)}
-    return Statistic(interval if mean is None else _move(interval, mean), standard_error(numbers, groups), clusters)
-
-
-def _move(interval: Interval, mean: float) -> Interval:
-    """Return an interval around another mean, within the bounds of scores if it was within them."""
-    by = mean - interval.mean
-    low, high = interval.low + by, interval.high + by
-    if interval.low >= 0 and interval.high <= 1:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Interval(mean, low, high, interval.n)
+    if mean is not None:
+        # The interval stays within the bounds of scores if it was within them.
+        is_share, by = interval.low >= 0 and interval.high <= 1, mean - interval.mean
+        low, high = interval.low + by, interval.high + by
+        interval = Interval(mean, max(low, 0.0) if is_share else low, min(high, 1.0) if is_share else high, count)
+    return Statistic(interval, standard_error(numbers, groups), clusters)
 
 
 def without_ends(mean: float) -> Interval:

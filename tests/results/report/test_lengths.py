@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.apps.correlations.sections import task_sections
 from helm_longctx.apps.lengths.curves import depth_sections, length_sections
-from helm_longctx.apps.report.build import _models
+from helm_longctx.apps.report.build import choose_models
 from helm_longctx.apps.report.leaderboard import first_models
 from helm_longctx.documents.document import Figure, Table
 from helm_longctx.results.boards import Board, published_boards
@@ -75,7 +75,7 @@ def test_depths_of_baselines_alone_are_shown(board_of: MakeBoard) -> None:
     (figure,) = sections[0].blocks
     assert isinstance(figure, Figure)
     assert {(row["model"], row["kind"]) for row in figure.rows} == {("null", "floor")}
-    assert _models(first_models(board), sections) == {}
+    assert choose_models(first_models(board), sections) == {}
 
 
 def test_depths_over_fewer_tasks_are_marked(board_of: MakeBoard) -> None:

@@ -16,7 +16,6 @@ from helm_longctx.results.statistics.sequential import (
     Decision,
     count_until_decision,
     decide,
-    is_precise,
     sequential_interval,
 )
 
@@ -146,10 +145,10 @@ def test_an_interval_becomes_narrow() -> None:
     """Sampling can stop when the interval is narrow enough; scores that vary less need fewer of them."""
     random = np.random.default_rng(3)
     binary, graded = (random.random(3000) < 0.5).astype(float), random.uniform(0.45, 0.55, 3000)
-    assert not is_precise(binary[:500], 0.1)
-    assert is_precise(binary, 0.1)
-    assert is_precise(graded[:150], 0.1)
-    interval = sequential_interval(binary)
+    early, interval, narrow = map(sequential_interval, (binary[:500], binary, graded[:150]))
+    assert early.high - early.low > 0.1
+    assert interval.high - interval.low <= 0.1
+    assert narrow.high - narrow.low <= 0.1
     assert interval.low < 0.5 < interval.high
     assert interval.n == 3000
     assert interval.mean == pytest.approx(binary.mean())

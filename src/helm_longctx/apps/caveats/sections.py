@@ -1,11 +1,11 @@
 """The page about what scores hide: answers that the token limit cut, and questions with known errors."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 
-from helm_longctx.documents.document import Cell, Column, Section, Table, text_columns
+from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import count
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import count_cell, model_cell, number_cell, score_cell
+from helm_longctx.results.cells import model_cell, score_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
 from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
@@ -22,7 +22,27 @@ _ERRATA = (
 
 def scrutiny_sections(board: Board) -> list[Section]:
     """Return a section about cut answers and one about known errors, if there are such scores."""
-    return [section for section in (_cut_section(board), _errata_section(board)) if section]
+    sections = []
+    rows = [
+        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    if rows:
+        name = f"cut-{board.file_name}"
+        table = Table(f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True)
+        sections.append(Section(name, "Cut answers", [table], _CUT))
+    rows = [
+        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
+        for score in own_scores(board)
+        if (right := without_errors(score))
+    ]
+    if rows:
+        name = f"errata-{board.file_name}"
+        table = Table(f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True)
+        blocks = [table, _make_question_table(board, f"{name}-questions")]
+        sections.append(Section(name, "Known errors", blocks, _ERRATA))
+    return sections
 
 
 def _about(board: Board, score: Result) -> list[Cell]:
@@ -31,63 +51,33 @@ def _about(board: Board, score: Result) -> list[Cell]:
 
 
 _HEADS = text_columns("Model", "Score of", "Length")
+_CUT_HEADS = [
+    *_HEADS,
+    Column("Score", "As published: cut answers are scored as they are."),
+    Column("Cut", "Share of answers that end at the token limit."),
+    Column("Cut answers wrong", "The score if each cut answer is wrong."),
+    Column("Without cut answers", "The score of the other answers."),
+    Column("Best case", "The score if each cut answer is right."),
+]
+_ERRATA_HEADS = [
+    *_HEADS,
+    Column("Score", "As published, with all questions."),
+    Column("Without known errors", "The score of the other questions."),
+    Column("n", "Number of the other questions."),
+]
 
 
-def _cut_section(board: Board) -> Section | None:
-    found = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
-    if not found:
-        return None
-    heads = [
-        *_HEADS,
-        Column("Score", "As published: cut answers are scored as they are."),
-        Column("Cut", "Share of answers that end at the token limit."),
-        Column("Cut answers wrong", "The score if each cut answer is wrong."),
-        Column("Without cut answers", "The score of the other answers."),
-        Column("Best case", "The score if each cut answer is right."),
-    ]
-    rows = [
-        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
-        for score, cut in found
-    ]
-    name = f"cut-{board.file_name}"
-    return Section(name, "Cut answers", [Table(f"{name}-table", "Bounds of scores", heads, rows, search=True)], _CUT)
-
-
-def _errata_section(board: Board) -> Section | None:
-    found = [(score, right) for score in own_scores(board) if (right := without_errors(score))]
-    if not found:
-        return None
-    name = f"errata-{board.file_name}"
-    heads = [
-        *_HEADS,
-        Column("Score", "As published, with all questions."),
-        Column("Without known errors", "The score of the other questions."),
-        Column("n", "Number of the other questions."),
-    ]
-    rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), count_cell(right.n)]
-        for score, right in found
-    ]
-    tables = [Table(f"{name}-table", "Scores without known errors", heads, rows, search=True)]
-    return Section(name, "Known errors", [*tables, _question_table(board, name)], _ERRATA)
-
-
-def _question_table(board: Board, name: str) -> Table:
-    results = [each for each in board.tasks if each.errata]
-    models = list(dict.fromkeys(each.model for each in results))
+def _make_question_table(board: Board, name: str) -> Table:
+    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
+    for result in board.tasks:
+        for instance in result.errata:
+            questions[result.task, result.length, instance][result.model] = result
+    models = list(dict.fromkeys(model for by_model in questions.values() for model in by_model))
     heads = [
         *text_columns("Task", "Length", "Question", "What is wrong", "Known since", "Source"),
         *(Column(model, "The model's score of the question; the mean over repeats.") for model in models),
     ]
-    rows = list(_question_rows(board, results, models))
-    return Table(f"{name}-questions", "Questions that are left out", heads, rows, search=True)
-
-
-def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str]) -> Iterator[list[Cell]]:
-    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
-    for result in results:
-        for instance in result.errata:
-            questions[result.task, result.length, instance][result.model] = result
+    rows = []
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
         repeats = {model: by_instance(result.answers).get(instance) for model, result in by_model.items()}
@@ -98,4 +88,5 @@ def _question_rows(board: Board, results: Iterable[Result], models: Sequence[str
             min(each.since for each in errata).isoformat(),
             ", ".join(dict.fromkeys(each.source for each in errata)),
         )
-        yield [*about, *map(Cell, texts), *map(number_cell, scores)]
+        rows.append([*about, *map(Cell, texts), *map(number_cell, scores)])
+    return Table(name, "Questions that are left out", heads, rows, search=True)

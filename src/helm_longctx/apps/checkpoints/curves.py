@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.local.steps import find_step
@@ -16,13 +15,6 @@ from helm_longctx.results.reading import Result
 
 SPAN = 3
 """Of so many last steps the first and the last are compared, to say whether scores still rise."""
-
-
-class Checkpoint(NamedTuple):
-    """A model at a step of a training."""
-
-    step: int
-    model: str
 
 
 @dataclass(frozen=True)
@@ -71,40 +63,31 @@ class Curve:
         return "rises" if self.trend.comparison.effect.mean > 0 else "falls"
 
 
-def find_trainings(board: Board) -> dict[str, list[Checkpoint]]:
-    """Return the checkpoints of each training with several steps, in the order of the steps."""
-    found: dict[str, dict[int, Checkpoint]] = defaultdict(dict)
+def find_curves(board: Board) -> Iterator[Curve]:
+    """Yield the curve of each training, length and task that several of its steps have, and those of means of tasks."""
+    trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
         given = result.run.model_facts.get("step") if result.run else None
         if result.has_score and not result.is_published and (step := find_step(result.model, given)):
-            found[step.family][step.number] = Checkpoint(step.number, result.model)
-    return {family: [steps[step] for step in sorted(steps)] for family, steps in found.items() if len(steps) > 1}
-
-
-def find_curves(board: Board) -> Iterator[Curve]:
-    """Yield the curve of each training, length and task that several of its steps have, and those of means of tasks."""
-    for family, checkpoints in find_trainings(board).items():
-        models = [each.model for each in checkpoints]
+            trainings[step.family][step.number] = result.model
+    for family, models in trainings.items():
         for length in board.lengths:
             tasks = [
-                task for task in board.benchmark.tasks if any(board.score(each, task.name, length) for each in models)
+                task.name
+                for task in board.benchmark.tasks
+                if any(board.score(model, task.name, length) for model in models.values())
             ]
-            names = [task.name for task in tasks]
-            means = [part for part in board.parts_at(length) if len({*board.tasks_of(part, length)} & {*names}) > 1]
-            for part in (*means, *names):
-                found = {each.step: board.score(each.model, part, length) for each in checkpoints}
-                scores = {step: score for step, score in found.items() if score}
+            means = [part for part in board.parts_at(length) if len({*board.tasks_of(part, length)} & {*tasks}) > 1]
+            for part in (*means, *tasks):
+                found = {number: board.score(models[number], part, length) for number in sorted(models)}
+                scores = {number: score for number, score in found.items() if score}
                 if len(scores) > 1:
-                    trend = _find_trend(board, list(scores.values()), part, length)
+                    last = list(scores.values())[-SPAN:]
+                    try:
+                        pairings = Table([board], [last[-1].model, last[0].model], length).pairings()
+                    except InputError:
+                        pairings = []  # they share no question, or their answers were not kept
+                    # Of means only the overall one is compared.
+                    place = ("all", "") if part == OVERALL else ("task", part)
+                    trend = next((each for each in pairings if (each.by, each.part) == place), None)
                     yield Curve(family, part, length, scores, board.floor(part, length), trend)
-
-
-def _find_trend(board: Board, scores: Sequence[Result], part: str, length: int | None) -> Pairing | None:
-    """Compare the last step with an earlier one on the questions that both answered. Of means only the overall one."""
-    last = scores[-SPAN:]
-    try:
-        pairings = Table([board], [last[-1].model, last[0].model], length).pairings()
-    except InputError:
-        return None  # they share no question, or their answers were not kept
-    place = ("all", "") if part == OVERALL else ("task", part)
-    return next((each for each in pairings if (each.by, each.part) == place), None)

@@ -1,13 +1,14 @@
 """The page with the scores of trainings over their steps."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from helm_longctx.apps.checkpoints.curves import SPAN, Curve, find_curves
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import MARK, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import number_cell, plot_row, score_cell
+from helm_longctx.results.cells import plot_row, score_cell
 
 ABOUT = (
     "The score at the first and at the last step, and the step from which on the whole 95 % interval of each score is"
@@ -19,21 +20,25 @@ ABOUT = (
 
 def checkpoint_sections(board: Board) -> list[Section]:
     """Return a section for each training with several steps: curves, and when scores leave the floor and still rise."""
-    found = list(find_curves(board))
-    families = list(dict.fromkeys(curve.family for curve in found))
-    return [
-        _section(board, family, number, [curve for curve in found if curve.family == family])
-        for number, family in enumerate(families)
+    families: dict[str, list[Curve]] = defaultdict(list)
+    for curve in find_curves(board):
+        families[curve.family].append(curve)
+    columns = [
+        *text_columns("Task", "Length"),
+        *(Column(title) for title in ("Steps", "First", "Last", "Floor", "Above the floor from")),
+        *(Column("Change", "Of the last steps, in points."), Column("At the end", is_number=False)),
     ]
+    sections = []
+    for number, (family, found) in enumerate(families.items()):
+        name = f"checkpoints-{board.file_name}-{number}"
+        rows = [_row(board, each) for each in found]
+        table = Table(f"{name}-table", f"{board.title}: steps of {family}", columns, rows, ABOUT)
+        blocks: list[Block] = [_draw_curves(board, name, family, found), table]
+        sections.append(Section(name, f"Scores over the steps of {family}", blocks))
+    return sections
 
 
-def _section(board: Board, family: str, number: int, found: Sequence[Curve]) -> Section:
-    name = f"checkpoints-{board.file_name}-{number}"
-    blocks: list[Block] = [_figure(board, name, family, found), _table(board, name, family, found)]
-    return Section(name, f"Scores over the steps of {family}", blocks)
-
-
-def _figure(board: Board, name: str, family: str, found: Sequence[Curve]) -> Figure:
+def _draw_curves(board: Board, name: str, family: str, found: Sequence[Curve]) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
     rows = [
@@ -50,17 +55,6 @@ def _figure(board: Board, name: str, family: str, found: Sequence[Curve]) -> Fig
     return Figure(f"{name}-curves", f"Score over the steps of {family}", about, spec, rows)
 
 
-def _table(board: Board, name: str, family: str, found: Sequence[Curve]) -> Table:
-    columns = [
-        *(Column(title, is_number=False) for title in ("Task", "Length")),
-        *(Column(title) for title in ("Steps", "First", "Last", "Floor", "Above the floor from")),
-        *(Column("Change", "Of the last steps, in points."), Column("At the end", is_number=False)),
-    ]
-    return Table(
-        f"{name}-table", f"{board.title}: steps of {family}", columns, [_row(board, each) for each in found], ABOUT
-    )
-
-
 def _row(board: Board, curve: Curve) -> list[Cell]:
     first, *_, last = curve.scores.values()
     start, change = curve.start, curve.trend and curve.trend.comparison.effect
@@ -71,10 +65,10 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
         Cell(f"{min(curve.scores)} to {max(curve.scores)}", len(curve.scores)),
         score_cell(first),
         score_cell(last),
-        number_cell(curve.floor, "no floor was run; 0 is used", "" if curve.floor is None else percent(curve.floor)),
-        number_cell(start, "no step", "" if start is None else str(start)),
+        number_cell(curve.floor, note="no floor was run; 0 is used"),
+        number_cell(start, str, note="no step"),
         Cell(signed_percent(change.mean), change.mean, detail=range_text(change.low, change.high))
         if change
-        else number_cell(None, "no question in common"),
+        else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
     ]

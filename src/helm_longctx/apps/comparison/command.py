@@ -15,7 +15,7 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import label, read_suite
 from helm_longctx.results.comparison import THRESHOLDS, Table
-from helm_longctx.results.methods import Costs, Gain, find_gains
+from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.printing import SERVER
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import parse_length
@@ -58,20 +58,39 @@ def compare(
     every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
     boards = [board for board in every if benchmark in (None, board.benchmark.name)]
     if methods:
-        _compare_methods(find_gains(boards, models, tokens), json_path)
-        return
-    table = Table(boards, models, tokens)
+        content = _show_methods(find_gains(boards, models, tokens))
+    else:
+        content = _show_comparisons(Table(boards, models, tokens), tokens, pool, instances, address.rstrip("/"))
+    if json_path:
+        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+def _show_comparisons(table: Table, length: int | None, pool: bool, instances: int, address: str) -> dict[str, Any]:
     for line in table.refusals:
         print(line)
-    tables = [table] if pool else [Table([board], models, tokens) for board in table.boards]
+    tables = [table] if pool else [Table([board], table.models, length) for board in table.boards]
     content: dict[str, Any] = {"standings": [], "thresholds": THRESHOLDS, "pairings": [], "differences": []}
     content["not_compared"] = table.refusals
     for table in tables:
         name = "" if pool else table.boards[0].name
-        for key, rows in _show(table, instances, address.rstrip("/")).items():
+        for key, rows in _show(table, instances, address).items():
             content[key] += [{"benchmark": name, **row} for row in rows]
-    if json_path:
-        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    return content
+
+
+def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
+    for model in dict.fromkeys(gain.model for gain in gains):
+        of_model = [gain for gain in gains if gain.model == model]
+        print_blocks(gain_blocks(of_model))
+        for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
+            print(line)
+    names = ("tokens_per_point", "dollars_per_point")
+    per_point = [
+        {which: {**asdict(costs), **{name: getattr(costs, name) for name in names}} for which, costs in pair}
+        for gain in gains
+        for pair in [(("costs", gain.costs), ("plain", gain.plain))]
+    ]
+    return {"gains": [{**asdict(gain), **costs} for gain, costs in zip(gains, per_point, strict=True)]}
 
 
 def _show(table: Table, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:
@@ -97,19 +116,3 @@ def _show(table: Table, instances: int, address: str) -> dict[str, list[dict[str
         "pairings": [{**asdict(each), "better": each.better} for each in pairings],
         "differences": [{**each._asdict(), "item": each.item._asdict()} for each in contrasts],
     }
-
-
-def _compare_methods(gains: Sequence[Gain], json_path: Path | None) -> None:
-    for model in dict.fromkeys(gain.model for gain in gains):
-        of_model = [gain for gain in gains if gain.model == model]
-        print_blocks(gain_blocks(of_model))
-        for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
-            print(line)
-    if json_path:
-        rows = [{**asdict(each), "costs": _costs(each.costs), "plain": _costs(each.plain)} for each in gains]
-        json_path.write_bytes(orjson.dumps({"gains": rows}, option=orjson.OPT_INDENT_2))
-
-
-def _costs(costs: Costs) -> dict[str, Any]:
-    per_point = {name: getattr(costs, name) for name in ("tokens_per_point", "dollars_per_point")}
-    return {**asdict(costs), **per_point}

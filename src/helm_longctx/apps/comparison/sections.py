@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_table
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_table
 from helm_longctx.documents.numbers import (
     MARK,
     amount,
@@ -21,7 +21,7 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot, matrix, profiles
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, number_cell, own_first, shown_models
+from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, own_first, shown_models
 from helm_longctx.results.comparison import (
     THRESHOLDS,
     Differences,
@@ -74,7 +74,18 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
     pairs = {pair: differences[pair] for pair in permutations(names, 2) if pair in differences}
     if not pairs:
         return None
-    rows = [_pair_row(names[one], names[other], each) for (one, other), each in pairs.items()]
+    rows = []
+    for (one, other), each in pairs.items():
+        found, effect = each.comparison, each.comparison.effect
+        counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
+        rows.append(
+            {
+                **{"row": names[one], "column": names[other], "tied": not each.is_different},
+                **{"difference": round(effect.mean, 6), "low": round(effect.low, 6), "high": round(effect.high, 6)},
+                **{"p": float(f"{found.p_value:.3g}"), "adjusted p": float(f"{each.adjusted:.3g}")},
+                "instances": counts if found.wins + found.losses + found.ties else "not the same",
+            }
+        )
     # With `or 1.0` the ends of the colour scale are never equal.
     largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
     about = (
@@ -87,19 +98,6 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
     formats = {**shares, **p_values, "instances": None}
     spec = matrix(list(names.values()), "difference", largest, text, formats, "+.0%")
     return Figure(f"{name}-matrix", "Who is better than whom", about, spec, rows)
-
-
-def _pair_row(one: str, other: str, difference: Decision) -> dict[str, object]:
-    comparison = difference.comparison
-    effect = comparison.effect
-    wins, losses, ties = comparison.wins, comparison.losses, comparison.ties
-    counts = f"{wins} wins, {losses} losses, {ties} ties" if wins + losses + ties else "not the same"
-    return {
-        **{"row": one, "column": other, "tied": not difference.is_different},
-        **{"difference": round(effect.mean, 6), "low": round(effect.low, 6), "high": round(effect.high, 6)},
-        **{"p": float(f"{comparison.p_value:.3g}"), "adjusted p": float(f"{difference.adjusted:.3g}")},
-        "instances": counts,
-    }
 
 
 def _ranks(
@@ -132,14 +130,16 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     models = [model for model in names if all(model in having for having in ranked)]
     if len(columns) < 2 or len(models) < 2:
         return None
-    table = np.array([_values(board, model, columns, length) for model in models])
+    scores = {model: [score for part in columns if (score := board.score(model, part, length))] for model in models}
+    table = np.array([[score.interval.mean for score in found] for found in scores.values()])
+    lacking = [caveat_kinds(caveat for score in found for caveat in score.caveats) for found in scores.values()]
     points, order = borda(table), kemeny(table)
     rows = [
         [
             model_cell(board, model),
-            number_cell(float(table[place].mean()), lacking=_lacking(board, model, columns, length)),
+            number_cell(float(table[place].mean()), lacking=lacking[place]),
             Cell(decimals(points[place], 1), float(points[place])),
-            number_cell(interquartile_mean(table[place]), lacking=_lacking(board, model, columns, length)),
+            number_cell(interquartile_mean(table[place]), lacking=lacking[place]),
             Cell(str(order.index(place) + 1), order.index(place) + 1),
         ]
         for place, model in enumerate(models)
@@ -164,15 +164,6 @@ def _common_parts(board: Board, models: Sequence[str], parts: Sequence[str], len
     return [part for part in parts if ranked[part].issuperset(models)]
 
 
-def _values(board: Board, model: str, parts: Sequence[str], length: int | None) -> list[float]:
-    return [score.interval.mean for part in parts if (score := board.score(model, part, length))]
-
-
-def _lacking(board: Board, model: str, parts: Sequence[str], length: int | None) -> str:
-    scores = (board.score(model, part, length) for part in parts)
-    return caveat_kinds(caveat for score in scores if score for caveat in score.caveats)
-
-
 def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name: str) -> Figure | None:
     """Return performance profiles over the tasks that all shown models have.
 
@@ -181,21 +172,24 @@ def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name:
     """
     shown = shown_models(ranking)
     own = [model for model in shown if kind_of(board, model) == "own"]
-    for models in (shown, own):
-        for parts in (board.tasks_of(OVERALL, length), board.columns_at(length)):
-            common = _common_parts(board, models, parts, length)
-            if models and len(common) > 1:
-                return _profile_figure(board, models, common, length, name)
-    return None
-
-
-def _profile_figure(board: Board, models: Sequence[str], parts: Sequence[str], length: int | None, name: str) -> Figure:
-    rows = [
-        {"model": show_model(model), "threshold": limit, "share": round(float(share), 4), "kind": kind_of(board, model)}
-        for model in models
-        for shares in [performance_profile(_values(board, model, parts, length), THRESHOLDS)]
-        for limit, share in zip(THRESHOLDS, shares, strict=True)
-    ]
+    choices = product((shown, own), (board.tasks_of(OVERALL, length), board.columns_at(length)))
+    common = ((models, _common_parts(board, models, parts, length)) for models, parts in choices)
+    models, parts = next((each for each in common if each[0] and len(each[1]) > 1), ([], []))
+    if not parts:
+        return None
+    rows = []
+    for model in models:
+        scores = [score.interval.mean for part in parts if (score := board.score(model, part, length))]
+        shares = performance_profile(scores, THRESHOLDS)
+        rows += [
+            {
+                "model": show_model(model),
+                "threshold": limit,
+                "share": round(float(share), 4),
+                "kind": kind_of(board, model),
+            }
+            for limit, share in zip(THRESHOLDS, shares, strict=True)
+        ]
     about = f"The share of parts in which a model scores more than a value, of {len(parts)} that all these models have."
     return Figure(f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True)
 

@@ -50,28 +50,24 @@ class Costs:
 def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     """Return the costs of the user's models with a whole score of a part, the best score first."""
     scores = [score for model in board.own_models if (score := board.score(model, part, length))]
-    costs = [_costs(score) for score in scores if score.is_complete and score.task_results]
-    return sorted(costs, key=lambda each: -each.score.interval.mean)
 
-
-def _costs(score: Result) -> Costs:
-    def mean(name: str, otherwise: float | None = None) -> float | None:
+    def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
         # The score is a mean over tasks, and so are its costs.
         statistics = [task.statistics.get(name) for task in score.task_results]
         values = [each.interval.mean if each else otherwise for each in statistics]
         return None if None in values else fmean(value or 0.0 for value in values)
 
-    return Costs(
-        score,
-        mean("requests", 1.0) or 1.0,
-        mean("billed_prompt_tokens"),
-        mean("cached_tokens"),
-        mean("output_tokens"),
-        mean("cost"),
-        mean("request_seconds"),
-        mean("retained_tokens"),
-        mean("compactions"),
-    )
+    fields = ("billed_prompt_tokens", "cached_tokens", "output_tokens", "cost", "request_seconds")
+    costs = [
+        Costs(
+            score,
+            mean(score, "requests", 1.0) or 1.0,
+            *(mean(score, name) for name in (*fields, "retained_tokens", "compactions")),
+        )
+        for score in scores
+        if score.is_complete and score.task_results
+    ]
+    return sorted(costs, key=lambda each: -each.score.interval.mean)
 
 
 def find_frontier(costs: Sequence[Costs], amount: Callable[[Costs], float | None]) -> list[Costs]:

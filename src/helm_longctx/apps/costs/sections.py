@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from helm_longctx.apps.app import for_each_length
 from helm_longctx.apps.costs.costs import (
     DEPTHS,
     Compacted,
@@ -15,7 +17,17 @@ from helm_longctx.apps.costs.costs import (
     find_points,
 )
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, tabulate
-from helm_longctx.documents.numbers import DASH, amount, count, decimals, interval_text, p_text, percent, signed_percent
+from helm_longctx.documents.numbers import (
+    DASH,
+    amount,
+    count,
+    decimals,
+    interval_text,
+    p_text,
+    percent,
+    signed_percent,
+    tenths,
+)
 from helm_longctx.documents.plots import frontier
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, show_model
@@ -30,14 +42,6 @@ _ABOUT = (
 )
 
 
-def _tenths(value: float) -> str:
-    return decimals(value, 1)
-
-
-def _whole(value: float) -> str:
-    return count(round(value))
-
-
 _Costs = tuple[Costs, Sequence[str]]
 """The costs of a row, and in what no other row beats it."""
 _MODEL = Column("Model", is_number=False)
@@ -48,40 +52,41 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
         Column("Frontier", "In what no other row beats it.", is_number=False),
         lambda row: Cell(", ".join(row[1]) or DASH),
     ),
-    (Column("Requests", "Number of requests for a question."), lambda row: number_cell(row[0].requests, _tenths)),
+    (Column("Requests", "Number of requests for a question."), lambda row: number_cell(row[0].requests, tenths)),
     (
         Column("Input tokens", "Tokens of all prompts by the provider's count, cached ones included."),
-        lambda row: number_cell(row[0].input_tokens, _whole),
+        lambda row: number_cell(row[0].input_tokens, count),
     ),
     (
         Column("Cached tokens", "Tokens of the prompts that the provider read from its cache."),
-        lambda row: number_cell(row[0].cached_tokens, _whole),
+        lambda row: number_cell(row[0].cached_tokens, count),
     ),
     (
         Column("Output tokens", "Tokens that the model generated, reasoning included."),
-        lambda row: number_cell(row[0].output_tokens, _whole),
+        lambda row: number_cell(row[0].output_tokens, count),
     ),
     (Column("Dollars", "At list prices."), lambda row: number_cell(row[0].dollars, amount)),
     (
         Column(
             "Seconds", "From the first request to the last reply; of requests at the same time, the slowest counts."
         ),
-        lambda row: number_cell(row[0].seconds, _tenths),
+        lambda row: number_cell(row[0].seconds, tenths),
     ),
 )
 
 
-def cost_sections(board: Board) -> list[Section]:
-    """Return a section for each length at which the tokens or the requests of several rows are known."""
-    return [section for length in board.main_length_first if (section := _section(board, length))]
-
-
-def _section(board: Board, length: int | None) -> Section | None:
+@for_each_length
+def cost_sections(board: Board, length: int | None) -> Section | None:
+    """Return the section of a length at which the tokens or the requests of several rows are known."""
     tasks = (task.name for task in board.benchmark.tasks)
     parts = dict.fromkeys((board.main_part(length), *board.parts_at(length), *tasks))
-    candidates = ((part, _list_rows(board, length, part)) for part in parts)
-    part, costs = next((each for each in candidates if len(each[1]) > 1), ("", []))
-    if not part:
+    for part in parts:
+        # All rows have scores of the same tasks.
+        found = find_costs(board, length, part)
+        costs = [each for each in found if each.tokens is not None or each.requests > 1]
+        if len(costs) > 1:
+            break
+    else:
         return None
     name = f"costs-{board.file_name}-{label(length)}".rstrip("-")
     whole = [each for each in costs if not each.is_stream]
@@ -90,30 +95,25 @@ def _section(board: Board, length: int | None) -> Section | None:
         "dollars": find_frontier(whole, lambda each: each.dollars),
     }
     rows = [(each, [way for way, best in ways.items() if each in best]) for each in costs]
+    figures = []
+    for way, best in ways.items():
+        points = [
+            {"model": show_model(each.score.model), "score": each.score.interval.mean, way: value, "best": each in best}
+            for each in whole
+            if (value := getattr(each, way))  # a logarithm has no place for 0
+        ]
+        about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
+        if best:
+            figures.append(Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), points))
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
         tabulate(f"{name}-table", title, _COLUMNS, rows),
-        *(_plot(name, way, whole, best) for way, best in ways.items() if best),
+        *figures,
         *_gains(board, length, name),
         *_compactions(costs, name),
         *_points(costs, name),
     ]
     return Section(name, f"What does a point cost {label(length)}".strip() + "?", blocks, _ABOUT, choice=label(length))
-
-
-def _list_rows(board: Board, length: int | None, part: str) -> list[Costs]:
-    """Return the costs of the rows whose costs are known. All have scores of the same tasks."""
-    return [each for each in find_costs(board, length, part) if each.tokens is not None or each.requests > 1]
-
-
-def _plot(name: str, way: str, costs: Sequence[Costs], best: Sequence[Costs]) -> Figure:
-    rows = [
-        {"model": show_model(each.score.model), "score": each.score.interval.mean, way: value, "best": each in best}
-        for each in costs
-        if (value := getattr(each, way))  # a logarithm has no place for 0
-    ]
-    about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
-    return Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), rows)
 
 
 def _gains(board: Board, length: int | None, name: str) -> list[Table]:
@@ -128,7 +128,7 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
         (Column("Method", is_number=False), lambda gain: Cell(gain.method.removeprefix("method="))),
-        (Column("Questions"), lambda gain: number_cell(gain.costs.questions, _whole)),
+        (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
             Column("Gain", "In points, with its 95 % interval."),
             lambda gain: Cell(interval_text(gain.comparison.effect, signed_percent), gain.comparison.effect.mean),
@@ -146,19 +146,24 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         (_MODEL, lambda each: Cell(show_model(each.score.model))),
         (
             Column("Compactions", "How often the context was replaced by a summary."),
-            lambda each: number_cell(each.compactions, _tenths),
+            lambda each: number_cell(each.compactions, tenths),
         ),
         (
             Column("Retained tokens", "Tokens that are left at the end: the last summary, and what came after it."),
-            lambda each: number_cell(each.retained_tokens, _whole),
+            lambda each: number_cell(each.retained_tokens, count),
         ),
     )
+
+    def show_depth(row: tuple[str, Compacted], depth: int) -> Cell:
+        n, score = row[1].depths.get(depth, (0, None))
+        return number_cell(score, percent, f"n = {n}")
+
     accuracies: Sequence[tuple[Column, Callable[[tuple[str, Compacted]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Times compacted"), lambda row: number_cell(row[1].times, _whole)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, _whole)),
+        (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
+        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
         (Column("Score"), lambda row: number_cell(row[1].score, percent)),
-        *((Column(f"{depth} to {depth + 20} %"), _depth_cell(depth)) for depth in DEPTHS),
+        *((Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth)) for depth in DEPTHS),
     )
     rows = [
         (each.score.model, compacted)
@@ -174,20 +179,12 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
     ]
 
 
-def _depth_cell(depth: int) -> Callable[[tuple[str, Compacted]], Cell]:
-    def cell(row: tuple[str, Compacted]) -> Cell:
-        n, score = row[1].depths.get(depth, (0, None))
-        return number_cell(score, percent, f"n = {n}")
-
-    return cell
-
-
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what each row knows after each part of a growing context."""
     columns: Sequence[tuple[Column, Callable[[tuple[str, Point]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, _whole)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, _whole)),
+        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
+        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
         (Column("Score", "On questions whose evidence had come."), lambda row: number_cell(row[1].after, percent)),
         (
             Column("Before the evidence", "Score on questions whose evidence had not come yet: what is guessed."),

@@ -54,32 +54,24 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     found: dict[str, str] = {}
     runs: dict[tuple[str, str], list[ForeignAnswer]] = defaultdict(list)
     for answer in answers:
-        key = f"{answer.task} {_length(answer)} {answer.fields.get('entry')}"
+        own, length = entry or answer.fields.get("entry"), answer.fields.get(LENGTH)
+        length = length if is_whole(length) else None
+        key = f"{answer.task} {length} {answer.fields.get('entry')}"
         if key not in found:
-            found[key] = _entry(answer, entry)
+            # The user's entry, the entry in the row, or the entry of the task's name.
+            if not isinstance(own, str) or not own:
+                try:
+                    own = find_entry(BENCHMARKS, answer.task, length)
+                except InputError as error:
+                    raise InputError(f"{answer.place}: {error}") from error
+            elif length is not None and not re.search(r"[:,]length=", own):
+                own = f"{own}{',' if ':' in own else ':'}length={length}"
+            found[key] = own
         runs[found[key], answer.model].append(answer)
     return [
         OutputRun(own, model, [_output(own, each) for each in rows], [each.place for each in rows])
         for (own, model), rows in runs.items()
     ]
-
-
-def _entry(answer: ForeignAnswer, entry: str) -> str:
-    """Return the run entry of an answer: the user's entry, the entry in the row, or the entry of the task's name."""
-    own, length = entry or answer.fields.get("entry"), _length(answer)
-    try:
-        if not isinstance(own, str) or not own:
-            return find_entry(BENCHMARKS, answer.task, length)
-        if length is None or re.search(r"[:,]length=", own):
-            return own
-        return f"{own}{',' if ':' in own else ':'}length={length}"
-    except InputError as error:
-        raise InputError(f"{answer.place}: {error}") from error
-
-
-def _length(answer: ForeignAnswer) -> int | None:
-    length = answer.fields.get(LENGTH)
-    return length if is_whole(length) else None
 
 
 def _output(entry: str, answer: ForeignAnswer) -> Output:
@@ -99,7 +91,7 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
     if references is None:
         # A sample that a program did not reach has no references.
         is_missing = answer.text is None and not fields.keys() & {*_REFERENCES}
-        references = [] if is_missing else _references(fields, answer.place)
+        references = [] if is_missing else _find_references(fields, answer.place)
     return replace(
         answer.output,
         prediction=None if answer.text is None else f"{prefix}{answer.text}",
@@ -109,7 +101,7 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
     )
 
 
-def _references(fields: Mapping[str, Any], place: str) -> list[str]:
+def _find_references(fields: Mapping[str, Any], place: str) -> list[str]:
     value = next((fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")), None)
     if isinstance(value, str) and value.startswith("["):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # a text that starts with a bracket
@@ -117,8 +109,7 @@ def _references(fields: Mapping[str, Any], place: str) -> list[str]:
     references = [value] if isinstance(value, str) else value
     # An empty accepted answer is in every text, so each prediction would be right.
     if not TEXTS.fits(references) or not references or not all(map(str.strip, references)):
-        allowed = ", ".join(_REFERENCES)
-        about = f"the accepted answers must be texts that are not empty, in one of {allowed}"
+        about = f"the accepted answers must be texts that are not empty, in one of {', '.join(_REFERENCES)}"
         raise InputError(f"{place}: {about}; found {shorten(value)}")
     return references
 

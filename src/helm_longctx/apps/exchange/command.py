@@ -10,7 +10,7 @@ import typer
 from helm_longctx.apps.exchange import eval_results, every_eval_ever, lm_eval, tables
 from helm_longctx.apps.exchange.export import averages, length_plot
 from helm_longctx.config.shared import OutputPath, Suite, check_folder, check_picture
-from helm_longctx.documents.plots import Spec, write_picture
+from helm_longctx.documents.plots import write_picture
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results import boards
@@ -46,41 +46,30 @@ def export(
     off.
     """
     is_asked = picture is not None
-    if picture is None:
-        picture = _default_picture() if format == "csv" else ""
+    if picture is None and format == "csv":
+        try:
+            require("plot", DEFAULT_PICTURE)
+            picture = DEFAULT_PICTURE
+        except InputError as error:
+            print(f"no plot: {error}")
     if picture:
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
     check_folder("plot", to / picture if picture else None)
-    plot = _make_plot(folder, is_asked) if picture else None
+    plot = None
+    if picture:
+        try:
+            plot = length_plot(averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards))
+        except InputError as error:  # a suite without lengths
+            if is_asked:
+                raise
+            print(f"no plot: {error}")
     for path, count in export_suite(format, folder, BENCHMARKS, to):
         print(f"{path}: {count} rows")
-    if plot:
+    if plot and picture:
         write_picture(plot, to / picture)
         print(to / picture)
-
-
-def _default_picture() -> str:
-    """Return the default plot file. Without the extra `plot`, print how to install it and return an empty name."""
-    try:
-        require("plot", DEFAULT_PICTURE)
-    except InputError as error:
-        print(f"no plot: {error}")
-        return ""
-    return DEFAULT_PICTURE
-
-
-def _make_plot(folder: Path, is_asked: bool) -> Spec | None:
-    """Return the plot of a suite. If it has no lengths and nobody asked for a plot, say so and return None."""
-    rows = list(averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards))
-    try:
-        return length_plot(rows)
-    except InputError as error:
-        if is_asked:
-            raise
-        print(f"no plot: {error}")
-        return None
 
 
 def import_results(

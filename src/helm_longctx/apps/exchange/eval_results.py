@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -21,7 +20,6 @@ from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Suite, label
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.reading import Result
 from helm_longctx.runs.files import STATS
 from helm_longctx.tasks.benchmark import Benchmark
 
@@ -47,8 +45,20 @@ def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -
         dataset = next((match[1] for match in matches if match and not board.folder), "")
         for model in board.own_models if dataset else []:
             places = product(board.lengths, (task.name for task in board.benchmark.tasks))
-            found = filter(None, (board.score(model, task, length) for length, task in places))
-            entries = [EvalResultEntry(dataset_id=dataset, **_describe(result)) for result in found]
+            entries = []
+            for result in filter(None, (board.score(model, task, length) for length, task in places)):
+                assert result.run is not None
+                interval, made = result.interval, (result.run.path / STATS).stat().st_mtime
+                ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
+                entries.append(
+                    EvalResultEntry(
+                        dataset_id=dataset,
+                        task_id="_".join(filter(None, (result.task, label(result.length) if result.length else ""))),
+                        value=round(100 * interval.mean, 2),
+                        date=datetime.fromtimestamp(made, timezone.utc).isoformat(timespec="seconds"),
+                        notes=f"helm-longctx {VERSION}: {'; '.join([ends, *describe(result.caveats)])}",
+                    )
+                )
             rows = eval_result_entries_to_yaml(entries)
             assert parse_eval_result_entries(rows) == entries
             path = folder / folder_name(model) / ".eval_results" / f"{board.file_name}.yaml"
@@ -59,15 +69,3 @@ def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -
     if not written:
         names = ", ".join(board.name for board in suite.boards)
         raise InputError(f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}")
-
-
-def _describe(result: Result) -> dict[str, Any]:
-    assert result.run is not None
-    interval, made = result.interval, (result.run.path / STATS).stat().st_mtime
-    notes = [f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}", *describe(result.caveats)]
-    return {
-        "task_id": "_".join(filter(None, (result.task, label(result.length) if result.length else ""))),
-        "value": round(100 * interval.mean, 2),
-        "date": datetime.fromtimestamp(made, timezone.utc).isoformat(timespec="seconds"),
-        "notes": f"helm-longctx {VERSION}: {'; '.join(notes)}",
-    }

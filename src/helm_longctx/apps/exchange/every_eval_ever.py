@@ -50,7 +50,15 @@ def write_logs(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> I
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
-        lines = _write_samples(samples, identity, results)
+        lines = 0
+        # One answer at a time is in memory.
+        with samples.open("w", encoding="utf-8", errors="replace") as file:
+            for result in results:
+                for answer, row in result.answers():
+                    if row.score is not None:
+                        line = _sample(identity, result, answer, row, row.score)
+                        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                        lines += 1
         log = _log(identity, now, results)
         if lines:
             log["detailed_evaluation_results"] = {
@@ -96,11 +104,26 @@ def _model(name: str) -> dict[str, Any]:
 
 def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
     adapter, benchmark = result.run.spec["adapter_spec"], result.entry.benchmark
+    config: dict[str, Any] = {
+        "evaluation_description": metric.description,
+        "metric_id": f"{benchmark.name}.{metric.name}",
+        "metric_name": metric.title,
+        "lower_is_better": bool(metric.lower_is_better),
+    }
+    if metric.range:
+        low, high = metric.range
+        config |= {"metric_unit": "proportion", "score_type": "continuous", "min_score": low, "max_score": high}
+    if result.result.judges:
+        names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
+        config["llm_scoring"] = {
+            "judges": [{"model_info": _model(name)} for name in names],
+            "input_prompt": f"See {benchmark.url}",
+        }
     return {
         "evaluation_result_id": f"{result.name}/{metric.name}",
         "evaluation_name": result.name,
         "source_data": {"dataset_name": result.name, "source_type": "url", "url": [benchmark.url]},
-        "metric_config": _metric(result, metric, score),
+        "metric_config": config,
         "score_details": _score(result, metric, score),
         "generation_config": {
             "generation_args": {
@@ -110,23 +133,6 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
             "additional_details": {"run_entry": result.entry.description, "repeats": str(adapter.get("num_trials", 1))},
         },
     }
-
-
-def _metric(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
-    config: dict[str, Any] = {
-        "evaluation_description": metric.description,
-        "metric_id": f"{result.entry.benchmark.name}.{metric.name}",
-        "metric_name": metric.title,
-        "lower_is_better": bool(metric.lower_is_better),
-    }
-    if metric.range:
-        low, high = metric.range
-        config |= {"metric_unit": "proportion", "score_type": "continuous", "min_score": low, "max_score": high}
-    if result.result.judges:
-        names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
-        judges = [{"model_info": _model(name)} for name in names]
-        config["llm_scoring"] = {"judges": judges, "input_prompt": f"See {result.entry.benchmark.url}"}
-    return config
 
 
 def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
@@ -146,19 +152,6 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
     if metric.name == MAIN_METRIC:
         details |= {name: f"{value:.6g}" for name, value in score_numbers(result.result).items() if value is not None}
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
-
-
-def _write_samples(path: Path, identity: str, results: Sequence[TaskResult]) -> int:
-    """Write a line for each answer with a score, one in memory at a time, and return their number."""
-    count = 0
-    with path.open("w", encoding="utf-8", errors="replace") as file:
-        for result in results:
-            for answer, row in result.answers():
-                if row.score is not None:
-                    line = _sample(identity, result, answer, row, row.score)
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                    count += 1
-    return count
 
 
 def _sample(identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float) -> dict[str, Any]:

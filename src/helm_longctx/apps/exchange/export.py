@@ -12,7 +12,6 @@ from helm_longctx.results.boards import FLOORS, Board, Suite, label
 from helm_longctx.results.reading import Result, is_published_name
 from helm_longctx.results.score_rows import score_numbers
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
-from helm_longctx.results.task_statistics import Statistic
 from helm_longctx.tasks.lengths import parse_length
 
 AVERAGE = "average"
@@ -99,28 +98,23 @@ def scores(suite: Suite) -> Iterator[Score]:
     """Yield every statistic of every result of a suite, in the order of the results."""
     counting = {id(each) for board in suite.boards for each in (*board.tasks, *board.categories)}
     for result in suite.results:
+        run = result.run
         # Runs of HELM's own scenarios have HELM's tables.
-        if result.benchmark:
-            for name, statistic in result.statistics.items():
-                if not math.isnan(statistic.interval.mean):
-                    yield _score(result, name, statistic, id(result) in counting)
-
-
-def _score(result: Result, metric: str, statistic: Statistic, counts: bool) -> Score:
-    interval, run = statistic.interval, result.run
-    return Score(
-        run=run.name if run else f"published_{result.benchmark}",
-        task=result.task,
-        length=label(result.length),
-        metric=metric,
-        instances=interval.n or None,
-        package=run.package if run else "",
-        comparability=run.comparability if run else "",
-        error=None if math.isnan(statistic.error) else statistic.error,
-        failed=result.failed if run else None,
-        counts=counts,
-        **_describe(result, interval),
-    )
+        for name, statistic in result.statistics.items() if result.benchmark else ():
+            if not math.isnan(statistic.interval.mean):
+                yield Score(
+                    run=run.name if run else f"published_{result.benchmark}",
+                    task=result.task,
+                    length=label(result.length),
+                    metric=name,
+                    instances=statistic.interval.n or None,
+                    package=run.package if run else "",
+                    comparability=run.comparability if run else "",
+                    error=None if math.isnan(statistic.error) else statistic.error,
+                    failed=result.failed if run else None,
+                    counts=id(result) in counting,
+                    **_describe(result, statistic.interval),
+                )
 
 
 def averages(boards: Iterable[Board]) -> Iterator[Average]:
@@ -190,22 +184,19 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     if not means:
         raise InputError("the suite has no scores by length to draw")
     means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
-    rows = [_row(mean) for mean in means]
+    rows: list[dict[str, Any]] = []
+    for mean in means:
+        conditions = {"context": mean.context.removeprefix("full"), "path": mean.folder, "judge": mean.judge}
+        rows.append(
+            {
+                "model": mean.model,
+                "part": ", ".join([mean.entry, *(f"{name}={value}" for name, value in conditions.items() if value)]),
+                **{name: getattr(mean, name) for name in ("length", "score", "low", "high")},
+                "kind": "published" if is_published_name(mean.model) else "floor" if mean.model in FLOORS else "own",
+                "mark": MARK if mean.lacking else None,
+                "note": mean.lacking or None,
+            }
+        )
     lengths = sorted({mean.length for mean in means}, key=parse_length)
     spec = curves(list(dict.fromkeys(row["part"] for row in rows)), lengths, "length")
     return {**spec, "datasets": {"rows": rows}}
-
-
-def _row(mean: Average) -> dict[str, Any]:
-    conditions = {"context": mean.context.removeprefix("full"), "path": mean.folder, "judge": mean.judge}
-    return {
-        "model": mean.model,
-        "part": ", ".join([mean.entry, *(f"{name}={value}" for name, value in conditions.items() if value)]),
-        "length": mean.length,
-        "score": mean.score,
-        "low": mean.low,
-        "high": mean.high,
-        "kind": "published" if is_published_name(mean.model) else "floor" if mean.model in FLOORS else "own",
-        "mark": MARK if mean.lacking else None,
-        "note": mean.lacking or None,
-    }

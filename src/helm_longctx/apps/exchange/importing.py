@@ -89,7 +89,15 @@ def import_files(
             raise InputError(f"{run.entry}: there are no answers")
         own = _check_entry(benchmarks, run.entry, run.places[0])
         check_answers(own, run)
-        named.append((own, run, _model_name(model or run.model, run.places[0])))
+        name = model or run.model
+        if not _MODEL.fullmatch(name):
+            # For a path, only the last part is used.
+            last = name.rstrip("/").rpartition("/")[2]
+            if not re.fullmatch(r"[\w.:-]+", last):
+                about = f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
+                raise InputError(f"{run.places[0]}: {about}")
+            name = f"{ORGANIZATION}/{last}"
+        named.append((own, run, name))
     scores = [each for each in found if isinstance(each, OutputScore)]
     # Runs and scores are the same if model, entry, task, length and context are.
     answered = {
@@ -124,22 +132,18 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
         for file in reader.files(path):
             if file not in seen and (format or reader.fits(file)):
                 seen.add(file)
-                yield from _read_file(reader, file, entry)
+                try:
+                    yield from reader.read(file, entry)
+                except InputError:
+                    raise
+                except Exception as error:  # an unexpected structure
+                    if not is_format_error(error):
+                        raise
+                    about = f"not in the format of {reader.title} ({type(error).__name__})"
+                    raise InputError(f"{file}: {about}") from error
     if not seen:
         known = "; ".join(f"{name}: {reader.title}" for name, reader in readers.items())
         raise InputError(f"{path}: no file has a known name ({known}); give --format for another name")
-
-
-def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[RunOrScore]:
-    """Yield the content of a file. An unexpected structure is also an `InputError`."""
-    try:
-        yield from reader.read(file, entry)
-    except InputError:
-        raise
-    except Exception as error:
-        if not is_format_error(error):
-            raise
-        raise InputError(f"{file}: not in the format of {reader.title} ({type(error).__name__})") from error
 
 
 def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entry:
@@ -147,16 +151,6 @@ def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entr
         return resolve_entry(benchmarks, text)
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
-
-
-def _model_name(name: str, place: str) -> str:
-    """Return a model's name in HELM's form. For a path, only the last part is used."""
-    if _MODEL.fullmatch(name):
-        return name
-    last = name.rstrip("/").rpartition("/")[2]
-    if not re.fullmatch(r"[\w.:-]+", last):
-        raise InputError(f"{place}: model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b")
-    return f"{ORGANIZATION}/{last}"
 
 
 def _published_rows(
@@ -243,7 +237,18 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
         for state, prompt in zip(states, prompts, strict=True)
     ]
     write_prompts(folder, zip(instance_names(keys), prompts, strict=True))
-    _write_files(folder, spec, ScenarioState(spec.adapter_spec, states, spec.annotators), run)
+    state = ScenarioState(spec.adapter_spec, states, spec.annotators)
+    # Our metrics use neither HELM's services nor a cache of their own.
+    results: list[MetricResult] = [create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs]
+    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
+    rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+    files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
+    about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
+    scenario = _Scenario(str(spec.scenario_spec.args["entry"]), about)
+    contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
+    # The files are in HELM's order: a run with the last file is complete.
+    for name, content in contents.items():
+        write_json(folder / name, content)
     return folder
 
 
@@ -277,6 +282,13 @@ def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOu
             temperature=spec.adapter_spec.temperature,
             max_tokens=spec.adapter_spec.max_tokens,
         )
+        if output.prediction is None:
+            error = output.error or "the file has no answer"
+            result = RequestResult(success=False, embedding=[], completions=[], cached=False, error=error)
+        else:
+            reason = {"reason": output.finish_reason} if output.finish_reason else None
+            completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)]
+            result = RequestResult(success=True, embedding=[], completions=completions, cached=False)
         yield RequestState(
             instance=instance,
             reference_index=None,
@@ -284,7 +296,7 @@ def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOu
             train_trial_index=output.repeat,
             output_mapping=None,
             request=elide_texts(request, _evidence(output)),
-            result=_result(output),
+            result=result,
             num_train_instances=0,
             prompt_truncated=False,
             annotations=dict(output.notes) or None,
@@ -319,26 +331,3 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
 
 def _evidence(output: ForeignOutput) -> list[str]:
     return evidence_of(output.references, Sample("", 0, 0, record=output.record))
-
-
-def _result(output: ForeignOutput) -> RequestResult:
-    if output.prediction is None:
-        error = output.error or "the file has no answer"
-        return RequestResult(success=False, embedding=[], completions=[], cached=False, error=error)
-    reason = {"reason": output.finish_reason} if output.finish_reason else None
-    completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)]
-    return RequestResult(success=True, embedding=[], completions=completions, cached=False)
-
-
-def _write_files(folder: Path, spec: RunSpec, state: ScenarioState, run: OutputRun) -> None:
-    """Score the answers, and write HELM's files in HELM's order: a run with the last file is complete."""
-    # Our metrics use neither HELM's services nor a cache of their own.
-    results: list[MetricResult] = [create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs]
-    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
-    rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
-    files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
-    about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
-    scenario = _Scenario(str(spec.scenario_spec.args["entry"]), about)
-    contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
-    for name, content in contents.items():
-        write_json(folder / name, content)

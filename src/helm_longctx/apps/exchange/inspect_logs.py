@@ -128,7 +128,12 @@ def _parse(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iter
 def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if member.compress_type == _ZSTANDARD:
         assert archive.fp
-        part = io.BytesIO(_read_compressed(archive.fp, member))
+        archive.fp.seek(member.header_offset)
+        signature, name, extras = _LOCAL_HEADER.unpack(archive.fp.read(_LOCAL_HEADER.size))
+        if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
+            raise InputError(f"{archive.filename}: {member.filename} is damaged or too large")
+        archive.fp.seek(name + extras, io.SEEK_CUR)
+        part = io.BytesIO(archive.fp.read(member.compress_size))
         stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
     else:
         stream = archive.open(member)
@@ -137,15 +142,6 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if len(content) > MOST_BYTES:
         raise InputError(f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB")
     return content
-
-
-def _read_compressed(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
-    file.seek(member.header_offset)
-    signature, name, extras = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-    if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
-        raise InputError(f"{file.name}: {member.filename} is damaged or too large")
-    file.seek(name + extras, io.SEEK_CUR)
-    return file.read(member.compress_size)
 
 
 def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:

@@ -51,10 +51,14 @@ def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -
         by_model[each.result.model][each.name] = each
     means = [each for board in suite.boards for each in board.categories if each.has_score]
     date = datetime.now().isoformat().replace(":", "-")
-    folders = _name_folders(by_model)
+    taken: set[str] = set()
     for model, by_name in by_model.items():
         results = list(by_name.values())
-        target = folder / folders[model]
+        # The harness's name. Some file systems do not distinguish small letters from capital letters.
+        name = folder_name(_UNSAFE.sub("__", model))
+        name = name if name.casefold() not in taken else folder_name(f"{name}-{digest(model)[:16]}")
+        taken.add(name.casefold())
+        target = folder / name
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"results_{date}.json"
         path.write_text(json.dumps(_results(model, results, means), indent=2, ensure_ascii=False), encoding="utf-8")
@@ -64,29 +68,30 @@ def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -
             yield samples, _write_samples(samples, result)
 
 
-def _name_folders(models: Iterable[str]) -> dict[str, str]:
-    """Return the name of each model's folder: the harness's, in which a model that is not the first gets a digest."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for model in models:
-        name = folder_name(_UNSAFE.sub("__", model))
-        # Some file systems do not distinguish small letters from capital letters.
-        name = name if name.casefold() not in taken else folder_name(f"{name}-{digest(model)[:16]}")
-        taken.add(name.casefold())
-        names[model] = name
-    return names
-
-
 def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result]) -> dict[str, Any]:
-    groups = _groups(results, [mean for mean in means if mean.model == model])
     directions = {result.name: dict(_directions(result)) for result in results}
+    tasks: dict[str, dict[str, Any]] = {}
+    for result in results:
+        title = f"{result.task.title} {result.entry.label}".strip()
+        tasks[result.name] = {"name": result.name, "alias": title, "sample_len": result.result.interval.n}
+        for metric, score in result.metrics():
+            tasks[result.name] |= _values(metric.name, score)
+    # The means of the categories with several tasks, and the names of their tasks.
+    groups: dict[str, dict[str, Any]] = {}
+    subtasks: dict[str, list[str]] = {}
+    by_result = {id(each.result): each for each in results}
+    for mean in (mean for mean in means if mean.model == model):
+        members = [by_result[id(part)] for part in mean.parts if id(part) in by_result]
+        if members and len(members[0].entry.category.tasks) > 1:
+            entry = members[0].entry
+            conditions = (mean.context == "none", mean.runs[0].judge, mean.folder, mean.metric)
+            name = group_name(entry.benchmark, entry.category.name, entry.label, *conditions)
+            groups[name] = {"name": name, "alias": name, "sample_len": mean.interval.n, **_values(MAIN_METRIC, mean)}
+            subtasks[name] = [member.name for member in members]
     return {
-        "results": {
-            **{result.name: _task(result) for result in results},
-            **{name: g for name, (g, _) in groups.items()},
-        },
-        "groups": {name: group for name, (group, _) in groups.items()},
-        "group_subtasks": {name: members for name, (_, members) in groups.items()},
+        "results": {**tasks, **groups},
+        "groups": groups,
+        "group_subtasks": subtasks,
         "configs": {result.name: _config(result) for result in results},
         "versions": {result.name: result.entry.benchmark.comparability for result in results},
         "n-shot": {result.name: result.task.demonstrations(result.entry.settings) for result in results},
@@ -104,33 +109,9 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
     }
 
 
-def _task(result: TaskResult) -> dict[str, Any]:
-    values: dict[str, Any] = {"name": result.name, "alias": f"{result.task.title} {result.entry.label}".strip()}
-    values["sample_len"] = result.result.interval.n
-    for metric, score in result.metrics():
-        values |= _values(metric.name, score)
-    return values
-
-
 def _directions(result: TaskResult) -> Iterator[tuple[str, bool | None]]:
     for metric, _ in result.metrics():
         yield metric.name, None if metric.lower_is_better is None else not metric.lower_is_better
-
-
-def _groups(results: Iterable[TaskResult], means: Iterable[Result]) -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """Return the means of the categories with several tasks, and the names of their tasks."""
-    names = {id(each.result): each for each in results}
-    groups = {}
-    for mean in means:
-        members = [names[id(part)] for part in mean.parts if id(part) in names]
-        if members and len(members[0].entry.category.tasks) > 1:
-            entry = members[0].entry
-            conditions = (mean.context == "none", mean.runs[0].judge, mean.folder, mean.metric)
-            name = group_name(entry.benchmark, entry.category.name, entry.label, *conditions)
-            values = _values(MAIN_METRIC, mean)
-            group = {"name": name, "alias": name, "sample_len": mean.interval.n, **values}
-            groups[name] = (group, [member.name for member in members])
-    return groups
 
 
 def _values(metric: str, score: Statistic | Result) -> dict[str, Any]:
@@ -141,13 +122,14 @@ def _values(metric: str, score: Statistic | Result) -> dict[str, Any]:
 
 def _config(result: TaskResult) -> dict[str, Any]:
     adapter, settings = result.run.spec["adapter_spec"], result.entry.settings
+    interval, benchmark = result.result.interval, result.entry.benchmark
     aggregations = [
         {"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _directions(result)
     ]
     return {
         "task": result.name,
         "task_alias": result.task.title,
-        "dataset_path": result.entry.benchmark.url,
+        "dataset_path": benchmark.url,
         "output_type": "generate_until",
         "num_fewshot": result.task.demonstrations(settings),
         "metric_list": aggregations,
@@ -157,22 +139,17 @@ def _config(result: TaskResult) -> dict[str, Any]:
             "temperature": adapter.get("temperature", 0.0),
             "max_gen_toks": result.task.budget(settings),
         },
-        "metadata": _metadata(result),
-    }
-
-
-def _metadata(result: TaskResult) -> dict[str, Any]:
-    """Return data for which the harness has no field: intervals, failures, and why the score is not comparable."""
-    interval = result.result.interval
-    return {
-        "version": result.entry.benchmark.comparability,
-        "revision": result.entry.benchmark.revision,
-        "entry": result.entry.description,
-        "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
-        "requests_without_answer": result.result.failed,
-        "not_comparable": result.lacking,
-        **score_numbers(result.result),
-        "judge": "+".join(sorted(result.result.judges)),
+        # Data for which the harness has no field.
+        "metadata": {
+            "version": benchmark.comparability,
+            "revision": benchmark.revision,
+            "entry": result.entry.description,
+            "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
+            "requests_without_answer": result.result.failed,
+            "not_comparable": result.lacking,
+            **score_numbers(result.result),
+            "judge": "+".join(sorted(result.result.judges)),
+        },
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -22,7 +22,7 @@ def parse_target(text: str) -> tuple[str, str]:
         InputError: the program is unknown, the place is missing, or a package is missing.
     """
     program, _, place = text.partition(":")
-    if program not in _LOGGERS or not place:
+    if program not in ("wandb", "mlflow", "tensorboard", "trackio") or not place:
         allowed = "wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER, tensorboard:FOLDER or trackio:PROJECT"
         raise bad_argument("log-to", "target", text, allowed)
     require(program, f"--log-to {program}")
@@ -48,7 +48,7 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
         program, place = parse_target(target)
         for name, points in trainings.items():
             try:
-                _LOGGERS[program](place, f"{suite}/{name}", points)
+                _log(program, place, f"{suite}/{name}", points)
             except Exception as error:  # of programs, which raise any type
                 raise InputError(
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
@@ -56,6 +56,40 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
             values = sum(map(len, points.values()))
             lines.append(f"{target}: {name}: {values} values of {len(points)} steps")
     return lines
+
+
+def _log(program: str, place: str, name: str, points: Points) -> None:
+    if program == "wandb":
+        import wandb
+
+        with wandb.init(project=place, name=name, config={"program": "helm-longctx"}) as run:
+            for step, values in points.items():
+                run.log(dict(values), step=step)
+    elif program == "mlflow":
+        import mlflow
+
+        mlflow.set_tracking_uri(place)
+        mlflow.set_experiment("helm-longctx")
+        with mlflow.start_run(run_name=name):
+            for step, values in points.items():
+                mlflow.log_metrics(dict(values), step=step)
+    elif program == "tensorboard":
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        writer = EventFileWriter(str(Path(place) / name.replace("*", "")))
+        for step, values in points.items():
+            summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
+            writer.add_event(Event(step=step, summary=summary))
+        writer.close()
+    else:
+        import trackio
+
+        trackio.init(project=place, name=name, resume="never")
+        for step, values in points.items():
+            trackio.log(dict(values), step=step)
+        trackio.finish()
 
 
 def find_points(boards: Iterable[Board]) -> dict[str, Points]:
@@ -76,53 +110,3 @@ def find_points(boards: Iterable[Board]) -> dict[str, Points]:
             ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
             found[name][number] |= {f"{start}/{key}": value for key, value in ends.items() if value == value}
     return {name: dict(sorted(points.items())) for name, points in found.items()}
-
-
-def _log_to_wandb(project: str, name: str, points: Points) -> None:
-    import wandb
-
-    with wandb.init(project=project, name=name, config={"program": "helm-longctx"}) as run:
-        for step, values in points.items():
-            run.log(dict(values), step=step)
-
-
-def _log_to_mlflow(place: str, name: str, points: Points) -> None:
-    import mlflow
-
-    mlflow.set_tracking_uri(place)
-    mlflow.set_experiment("helm-longctx")
-    with mlflow.start_run(run_name=name):
-        for step, values in points.items():
-            mlflow.log_metrics(dict(values), step=step)
-
-
-def _log_to_tensorboard(folder: str, name: str, points: Points) -> None:
-    from pathlib import Path
-
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-    writer = EventFileWriter(str(Path(folder) / name.replace("*", "")))
-    for step, values in points.items():
-        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
-        writer.add_event(Event(step=step, summary=summary))
-    writer.close()
-
-
-def _log_to_trackio(project: str, name: str, points: Points) -> None:
-    import trackio
-
-    trackio.init(project=project, name=name, resume="never")
-    for step, values in points.items():
-        trackio.log(dict(values), step=step)
-    trackio.finish()
-
-
-_LOGGERS: Mapping[str, Callable[[str, str, Points], Any]] = {
-    "wandb": _log_to_wandb,
-    "mlflow": _log_to_mlflow,
-    "tensorboard": _log_to_tensorboard,
-    "trackio": _log_to_trackio,
-}
-"""For each program a function that takes the place, the run's name and the values."""

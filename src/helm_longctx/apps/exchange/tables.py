@@ -97,27 +97,23 @@ def write_tables(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, ki
     by_board: dict[str, list[Wide]] = defaultdict(list)
     for table in wide_tables(suite.boards):
         by_board[table.board.file_name].append(table)
-    contents |= {f"wide_{name}": _flat(tables) for name, tables in by_board.items()}
+    # The wide tables of a board are one, with five columns for each score.
+    for board_name, tables in by_board.items():
+        names = list(dict.fromkeys(name for table in tables for name in table.columns))
+        heads = [f"{name}{part}" for name in names for part in ("", "_low", "_high", "_instances", "_failed")]
+        rows: list[list[Any]] = []
+        for wide, model, cells in ((each, *row) for each in tables for row in each.rows.items()):
+            rows.append([model, label(wide.length), wide.context])
+            for score in map(cells.get, names):
+                ends = (score.interval.mean, score.interval.low, score.interval.high) if score else (math.nan,) * 3
+                rows[-1] += [None if math.isnan(end) else end for end in ends]
+                rows[-1] += [score.interval.n or None, score.failed] if score else [None, None]
+        contents[f"wide_{board_name}"] = (["model", "length", "context", *heads], rows)
     for name, (columns, content) in contents.items():
         path = folder / f"{name}.{kind}"
         if path.is_dir():
             raise InputError(f"to={str(path)!r} is a folder; give a file")
         yield path, write(path, columns, content)
-
-
-def _flat(tables: Sequence[Wide]) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of wide tables as one table, with five columns for each score."""
-    names = list(dict.fromkeys(name for table in tables for name in table.columns))
-    parts = ("", "_low", "_high", "_instances", "_failed")
-    rows: list[list[Any]] = []
-    for table in tables:
-        for model, cells in table.rows.items():
-            rows.append([model, label(table.length), table.context])
-            for score in map(cells.get, names):
-                ends = (score.interval.mean, score.interval.low, score.interval.high) if score else (math.nan,) * 3
-                rows[-1] += [None if math.isnan(end) else end for end in ends]
-                rows[-1] += [score.interval.n or None, score.failed] if score else [None, None]
-    return ["model", "length", "context", *(f"{name}{part}" for name in names for part in parts)], rows
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
@@ -175,7 +171,14 @@ def _rows(path: Path) -> Iterator[Row]:
 
 def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
-    record, failure = _record(row, place), row.get("failure") or row.get("error")
+    record, failure = row.get(RECORD) or None, row.get("failure") or row.get("error")
+    if record is not None:
+        try:
+            record = json.loads(record)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"{place}: {RECORD} is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
     repeat, length = _whole(row, "repeat", place, 1), row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
@@ -195,18 +198,6 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     )
     text = None if failure or row["answer"] is None else str(row["answer"])
     return ForeignAnswer(place, str(row.get("task") or ""), text, fields, output, str(row.get("model") or ""))
-
-
-def _record(row: Row, place: str) -> dict[str, Any] | None:
-    if not (text := row.get(RECORD)):
-        return None
-    try:
-        record = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{place}: {RECORD} is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
-    return record
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
@@ -277,29 +268,28 @@ def write_markdown(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) 
     """Write `scores.md` with a table for each benchmark and length, and yield it with its number of rows."""
     tables = list(map(_table, wide_tables(suite.boards)))
     texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
-    yield _write(folder / "scores.md", [escape_markdown(ABOUT), *texts]), sum(len(table.rows) for table in tables)
+    path = folder / "scores.md"
+    path.write_text("\n\n".join([escape_markdown(ABOUT), *texts]) + "\n", encoding="utf-8")
+    yield path, sum(len(table.rows) for table in tables)
 
 
 def write_latex(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
     """Write `scores.tex`, which a paper can include, and yield it with its number of rows. It needs booktabs."""
     tables = list(map(_table, wide_tables(suite.boards)))
     texts = [latex_table(replace(table, about=ABOUT)) for table in tables]
-    yield _write(folder / "scores.tex", [f"% {escape_tex(ABOUT)}", *texts]), sum(len(table.rows) for table in tables)
-
-
-def _write(path: Path, texts: Sequence[str]) -> Path:
-    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
-    return path
+    path = folder / "scores.tex"
+    path.write_text("\n\n".join([f"% {escape_tex(ABOUT)}", *texts]) + "\n", encoding="utf-8")
+    yield path, sum(len(table.rows) for table in tables)
 
 
 def _table(wide: Wide) -> Table:
     heads = [Column("Model", is_number=False), *map(Column, wide.columns.values())]
-    rows = [[Cell(model), *(_cell(scores.get(part)) for part in wide.columns)] for model, scores in wide.rows.items()]
+    rows = []
+    for model, results in wide.rows.items():
+        cells = [Cell(model)]
+        for score in map(results.get, wide.columns):
+            # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
+            cell, failed = score_cell(score), f"{score.failed} failed" if score and score.failed else ""
+            cells.append(replace(cell, detail=", ".join(filter(None, (cell.detail, failed)))))
+        rows.append(cells)
     return Table("scores", wide.title, heads, rows)
-
-
-def _cell(score: Result | None) -> Cell:
-    """Return a score such as `41.2 † (35.0–47.6, 3 failed)`."""
-    cell = score_cell(score)
-    failed = f"{score.failed} failed" if score and score.failed else ""
-    return replace(cell, detail=", ".join(filter(None, (cell.detail, failed))))

@@ -8,11 +8,11 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.gate.answers import Agreement, AnswerPair, part_name
 from helm_longctx.apps.gate.findings import Finding
 from helm_longctx.apps.gate.gate import ALL, ANSWERS, Gate, Part, Question, is_counted
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Page, Report, Section, Table
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Page, Report, Section, Table, number_cell
 from helm_longctx.documents.numbers import one_line, percent, points, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
-from helm_longctx.results.cells import interval_row, number_cell
+from helm_longctx.results.cells import interval_row
 from helm_longctx.results.score_rows import write_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.noninferiority import Verdict

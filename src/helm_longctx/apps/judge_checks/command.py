@@ -75,7 +75,8 @@ def judge_agreement(
     if unknown:
         print(f"{unknown} labels do not belong to a judged instance")
     if json_path:
-        report = {"agreement": agreement_data(compared), "unknown_labels": unknown}
+        rows = [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
+        report = {"agreement": rows, "unknown_labels": unknown}
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
@@ -93,11 +94,6 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
         rows.append([what, raters, str(found.n), *cells])
     columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
     return text_table(title, columns, rows, about="\n".join(notes))
-
-
-def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Return the rows of `agreement_table` as JSON data."""
-    return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
 
 
 def interval_text(value: float, low: float, high: float, show: Callable[[float | None], str]) -> str:
@@ -197,9 +193,8 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
     measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
     compared, differences = list(measures.agreements(rows)), measures.differences(rows)
     for table in (
-        *_kind_tables(kinds),
-        _measure_table(measures_by_judge),
-        *([_difference_table(differences)] if differences else []),
+        *(_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()),
+        *_make_tables(measures_by_judge, differences),
         agreement_table("Agreement with the expected scores and of the judges", compared),
     ):
         print_table(table)
@@ -209,22 +204,23 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
         "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
         "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
         "differences": [{"judges": [one, other], **asdict(found)} for one, other, found in differences],
-        "agreement": agreement_data(compared),
+        "agreement": [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared],
     }
 
 
-def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
-    for judge, rows in kinds.items():
-        counts, means = ("items", "asked", "judged", "unreadable", "failed"), ("right", "score", "expected_score")
-        cells = []
-        for kind, row in rows.iterrows():
-            numbers = [str(int(row[name])) for name in counts] + [percent_text(row[name]) for name in means]
-            cells.append([str(kind).replace("_", " "), *numbers])
-        titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
-        yield text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
+def _make_kind_table(judge: str, rows: pd.DataFrame) -> Table:
+    counts, means = ("items", "asked", "judged", "unreadable", "failed"), ("right", "score", "expected_score")
+    cells = []
+    for kind, row in rows.iterrows():
+        numbers = [str(int(row[name])) for name in counts] + [percent_text(row[name]) for name in means]
+        cells.append([str(kind).replace("_", " "), *numbers])
+    titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
+    return text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
 
 
-def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
+def _make_tables(
+    measures_by_judge: Mapping[str, list[Measure]], differences: Sequence[tuple[str, str, Comparison]]
+) -> Iterator[Table]:
     about = (
         "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
     )
@@ -233,19 +229,18 @@ def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
         values = (interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row)
         fewest = min(measure.n for measure in row)
         rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
-    columns = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
-    return text_table("Correctness, biases and consistency in %", columns, rows, about)
-
-
-def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Table:
-    about = (
-        "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is so"
-    )
-    rows = []
-    for one, other, found in differences:
-        effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
-        counts = map(str, (found.wins, found.losses, found.ties))
-        rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
-    title = "Differences between judges in the share of right verdicts, in percentage points"
-    columns = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
-    return text_table(title, columns, rows, about)
+    names: tuple[str, ...] = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
+    yield text_table("Correctness, biases and consistency in %", names, rows, about)
+    if differences:
+        about = (
+            "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is"
+            " so"
+        )
+        rows = []
+        for one, other, found in differences:
+            effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
+            counts = map(str, (found.wins, found.losses, found.ties))
+            rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
+        title = "Differences between judges in the share of right verdicts, in percentage points"
+        names = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
+        yield text_table(title, names, rows, about)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.apps.judge_checks.measures import EXPECTED, agreements, by_kind, measures
@@ -29,7 +28,14 @@ def plot(rows: pd.DataFrame) -> Spec:
         table = by_kind(of_judge)
         scores = zip(table.index, table["score"], table["expected_score"], strict=True)
         kinds = [_point(str(kind).replace("_", " "), score, expected=expected) for kind, score, expected in scores]
-        panels = {KINDS: kinds, **{PANELS[good]: list(_measure_points(of_judge, good)) for good in PANELS}}
+        panels = {KINDS: kinds, **{title: [] for title in PANELS.values()}}
+        for each in measures(of_judge):
+            if each.good in PANELS:
+                panels[PANELS[each.good]].append(_point(each.name, each.value, each.low, each.high))
+        for task, raters, compared in agreements(of_judge):
+            if raters.startswith(f"{EXPECTED} / "):
+                alpha, name = compared.alpha, f"agreement (alpha), {task}"
+                panels[PANELS[1.0]].append(_point(name, alpha.value, alpha.low, alpha.high))
         points += [{**point, "judge": label, "panel": panel} for panel, found in panels.items() for point in found]
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -40,18 +46,6 @@ def plot(rows: pd.DataFrame) -> Spec:
             for title in (KINDS, *PANELS.values())
         ],
     }
-
-
-def _measure_points(rows: pd.DataFrame, good: float) -> Iterator[Spec]:
-    """Yield the measures for which a perfect judge has this value, and its agreement with the expected scores."""
-    for each in measures(rows):
-        if each.good == good:
-            yield _point(each.name, each.value, each.low, each.high)
-    if good == 1.0:
-        for task, raters, compared in agreements(rows):
-            if raters.startswith(f"{EXPECTED} / "):
-                alpha = compared.alpha
-                yield _point(f"agreement (alpha), {task}", alpha.value, alpha.low, alpha.high)
 
 
 def _point(row: str, value: float, low: float = math.nan, high: float = math.nan, expected: float = math.nan) -> Spec:

@@ -59,7 +59,16 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
         folders = [path, *sorted(path.glob("*"))]
         ratings = [each for folder in folders if (folder / INSTANCE_STATS).is_file() for each in _run_ratings(folder)]
     else:
-        ratings = list(_file_ratings(path, rater))
+        ratings = []
+        for number, row in enumerate(_rows(path), 1):
+            instance = row.get("id", row.get("instance"))
+            if instance in (None, ""):
+                raise InputError(f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}")
+            answer = (str(row.get("run") or ""), str(instance), int(_number(row.get("repeat")) or 1))
+            for metric, text in row.items():
+                value = _number(text)
+                if metric not in _COLUMNS and value is not None:
+                    ratings.append(Rating(*answer, str(row.get("rater") or rater), metric, value))
     if not ratings:
         raise InputError(f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers")
     return pd.DataFrame(ratings, columns=Rating._fields)
@@ -134,18 +143,6 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
                 for verdict in parts.values()
                 for name, value in (verdict or {}).items()
             ]
-
-
-def _file_ratings(path: Path, rater: str) -> Iterator[Rating]:
-    for number, row in enumerate(_rows(path), 1):
-        instance = row.get("id", row.get("instance"))
-        if instance in (None, ""):
-            raise InputError(f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}")
-        for metric, text in row.items():
-            value = _number(text)
-            if metric not in _COLUMNS and value is not None:
-                answer = (str(row.get("run") or ""), str(instance), int(_number(row.get("repeat")) or 1))
-                yield Rating(*answer, str(row.get("rater") or rater), metric, value)
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:

@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import decimals, in_brackets, range_text
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import count, decimals, in_brackets, range_text
 from helm_longctx.documents.plots import scatter
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import count_cell, rho_cell, short_name
+from helm_longctx.results.cells import rho_cell, short_name
 from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.task import Task
@@ -75,6 +75,20 @@ _ABOUT = (
 )
 
 
+_HEADS = [
+    *text_columns("Task", "By the judge", "Other metric"),
+    Column("Over answers", "Spearman's rank correlation over all answers, with its 95 % interval."),
+    Column("Answers", "Number of answers with both metrics."),
+    Column("Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."),
+    Column("Models"),
+]
+
+_ABOUT_TABLE = (
+    "Correlations over answers say whether both metrics see the same answers as good; those over models say whether"
+    " they rank models alike. Several answers to a question, or about a book, count once in the intervals."
+)
+
+
 @for_each_length
 def judged_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which answers have a judged score and another metric."""
@@ -85,8 +99,22 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
     name = f"judged-{board.file_name}-{label(length)}".rstrip("-")
     titles = {metric.name: metric.title for metric in board.benchmark.metrics}
     figures = [_scatter(board, each, titles, name) for each in found]
+    rows = [
+        [
+            *map(Cell, names),
+            rho_cell(answers),
+            number_cell(answers.n, count),
+            rho_cell(models),
+            number_cell(models.n, count),
+        ]
+        for each in found
+        for other in each.others
+        for names in [(board.titles[each.task], titles[each.metric], titles[other])]
+        for answers, models in [(each.over_answers(each.metric, other), each.over_models(each.metric, other))]
+    ]
+    table = Table(f"{name}-table", "Rank correlations with the judge", _HEADS, rows, _ABOUT_TABLE, search=True)
     title = f"The same answers by two metrics {label(length)}".strip()
-    return Section(name, title, [_table(board, found, titles, name), *figures], _ABOUT, choice=label(length))
+    return Section(name, title, [table, *figures], _ABOUT, choice=label(length))
 
 
 def _scatter(board: Board, found: JudgedAnswers, titles: dict[str, str], name: str) -> Figure:
@@ -113,25 +141,3 @@ def _scatter(board: Board, found: JudgedAnswers, titles: dict[str, str], name: s
     )
     spec = scatter({metric: titles[metric] for metric in metrics}, best, found.metric, counts="answers")
     return Figure(f"{name}-{found.task}", board.titles[found.task], about, spec, rows)
-
-
-def _table(board: Board, found: list[JudgedAnswers], titles: dict[str, str], name: str) -> Table:
-    heads = [
-        *text_columns("Task", "By the judge", "Other metric"),
-        Column("Over answers", "Spearman's rank correlation over all answers, with its 95 % interval."),
-        Column("Answers", "Number of answers with both metrics."),
-        Column("Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."),
-        Column("Models"),
-    ]
-    rows = [
-        [*map(Cell, names), rho_cell(answers), count_cell(answers.n), rho_cell(models), count_cell(models.n)]
-        for each in found
-        for other in each.others
-        for names in [(board.titles[each.task], titles[each.metric], titles[other])]
-        for answers, models in [(each.over_answers(each.metric, other), each.over_models(each.metric, other))]
-    ]
-    about = (
-        "Correlations over answers say whether both metrics see the same answers as good; those over models say whether"
-        " they rank models alike. Several answers to a question, or about a book, count once in the intervals."
-    )
-    return Table(f"{name}-table", "Rank correlations with the judge", heads, rows, about, search=True)

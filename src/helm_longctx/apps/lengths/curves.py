@@ -1,13 +1,13 @@
 """The pages of scores by length and depth: curves, means, drop, effective length, heat tables, depth and complexity."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import Board, label
@@ -17,7 +17,6 @@ from helm_longctx.results.cells import (
     interval_row,
     kind_of,
     model_cell,
-    number_cell,
     plot_row,
     score_cell,
     short_name,
@@ -49,36 +48,32 @@ Levels = Mapping[str, Result]
 @for_each_length
 def sweep_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which a model has several levels of a sweep."""
-    found = [(sweep, models) for sweep in board.benchmark.sweeps if (models := _levels(board, sweep, length))]
+    found: list[tuple[Sweep, dict[str, Levels]]] = []
+    for sweep in board.benchmark.sweeps:
+        models: dict[str, Levels] = {}
+        for model in all_models(board):
+            scores = {level: board.score(model, task, length) for level, task in sweep.tasks.items()}
+            levels = {level: score for level, score in scores.items() if score}
+            if len(levels) >= 2:
+                models[model] = levels
+        if models:
+            found.append((sweep, models))
     if not found:
         return None
-    name = f"complexity-{board.file_name}-{label(length)}".rstrip("-")
-    tables = [_sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}") for sweep, models in found]
-    title = f"Scores by complexity {label(length)}".strip()
-    return Section(name, title, [_sweep_figure(board, found, name), *tables], _ABOUT_SWEEPS, choice=label(length))
-
-
-def _levels(board: Board, sweep: Sweep, length: int | None) -> dict[str, Levels]:
-    models: dict[str, Levels] = {}
-    for model in all_models(board):
-        scores = {level: board.score(model, task, length) for level, task in sweep.tasks.items()}
-        found = {level: score for level, score in scores.items() if score}
-        if len(found) >= 2:
-            models[model] = found
-    return models
-
-
-def _sweep_figure(board: Board, found: list[tuple[Sweep, dict[str, Levels]]], name: str) -> Figure:
     rows = [
         plot_row(board, score, part=sweep.title, level=level)
         for sweep, models in found
         for levels in models.values()
         for level, score in levels.items()
     ]
-    levels = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
+    name = f"complexity-{board.file_name}-{label(length)}".rstrip("-")
     about = " ".join(f"{sweep.title}: {sweep.about}" for sweep, _ in found)
-    spec = curves([sweep.title for sweep, _ in found], list(levels), "level", over="level")
-    return Figure(f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True)
+    order = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
+    spec = curves([sweep.title for sweep, _ in found], list(order), "level", over="level")
+    figure = Figure(f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True)
+    tables = [_sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}") for sweep, models in found]
+    title = f"Scores by complexity {label(length)}".strip()
+    return Section(name, title, [figure, *tables], _ABOUT_SWEEPS, choice=label(length))
 
 
 def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name: str) -> Table:
@@ -93,24 +88,25 @@ def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name:
             is_number=False,
         ),
     ]
-    rows = [_sweep_row(board, model, levels, there) for model, levels in models.items()]
+    rows = []
+    for model, levels in models.items():
+        # Levels need not be numbers, so their places stand for them.
+        places = {there.index(level): score.interval for level, score in levels.items()}
+        means = {place: interval.mean for place, interval in places.items()}
+        loss = drop(places)
+        effective = effective_length(means, share_of_shortest(means)) if means[min(means)] else None
+        possible = ", ".join(there[place] for place in possible_lengths(places) if place is not None)
+        lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
+        longest, note = DASH if effective is None else there[effective], f"possible at 95 %: {possible}"
+        rows.append(
+            [
+                model_cell(board, model),
+                *(score_cell(levels.get(level)) for level in there),
+                number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+                Cell(longest, note=note if possible else ""),
+            ]
+        )
     return Table(name, sweep.title, columns, rows, sweep.about)
-
-
-def _sweep_row(board: Board, model: str, levels: Levels, there: list[str]) -> list[Cell]:
-    # Levels need not be numbers, so their places stand for them.
-    places = {there.index(level): score.interval for level, score in levels.items()}
-    means = {place: interval.mean for place, interval in places.items()}
-    loss = drop(places)
-    effective = effective_length(means, share_of_shortest(means)) if means[min(means)] else None
-    possible = ", ".join(there[place] for place in possible_lengths(places) if place is not None)
-    lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
-    return [
-        model_cell(board, model),
-        *(score_cell(levels.get(level)) for level in there),
-        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
-        Cell(DASH if effective is None else there[effective], note=f"possible at 95 %: {possible}" if possible else ""),
-    ]
 
 
 _ABOUT_HEAT = (
@@ -129,25 +125,16 @@ def heat_sections(board: Board) -> list[Section]:
     name = f"heat-{board.file_name}"
     parts = [*([OVERALL] if len(board.columns) > 1 else []), *board.columns, *board.others]
     categories = _heat_table(board, f"{name}-categories", "Scores by length", parts)
-    tasks = [
-        figure
-        for part, names in _heat_tasks(board).items()
-        if (figure := _heat_table(board, f"{name}-{part}", board.titles[part], names))
-    ]
-    sections = [Section(name, "Scores of models by length", [categories], _ABOUT_HEAT)] if categories else []
-    return [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)] if tasks else sections
-
-
-def _heat_tasks(board: Board) -> dict[str, list[str]]:
-    """Return the tasks of each category, each task once, and none that the first table has."""
-    shown = {*board.columns, *board.others}
-    found: dict[str, list[str]] = {}
-    for entry, category in board.benchmark.entries.items():
+    # Each task is shown once, and none that the first table has.
+    shown, tasks = {*board.columns, *board.others}, []
+    for part, category in board.benchmark.entries.items():
         # The score of a category with one task is the task's.
         names = [task.name for task in category.tasks if task.name not in shown and len(category.tasks) > 1]
-        found[entry] = names
         shown |= set(names)
-    return found
+        if figure := _heat_table(board, f"{name}-{part}", board.titles[part], names):
+            tasks.append(figure)
+    sections = [Section(name, "Scores of models by length", [categories], _ABOUT_HEAT)] if categories else []
+    return [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)] if tasks else sections
 
 
 def _heat_table(board: Board, name: str, title: str, parts: Sequence[str]) -> Figure | None:
@@ -173,10 +160,17 @@ def length_sections(board: Board) -> list[Section]:
     found = [_curves(board, f"{name}-curves"), _table(board, f"{name}-table")]
     blocks: list[Block] = [block for block in found if block]
     sections = [Section(name, "Scores over length", blocks)] if blocks else []
-    rows = list(_split_rows(board)) if len(board.lengths) > 1 else []
+    rows, order = [], all_models(board)
+    traits = splits(board.tasks, board.benchmark) if len(board.lengths) > 1 else []
+    for split in sorted(traits, key=lambda split: order.index(split.model)):
+        overall = board.score(split.model, OVERALL, split.length)
+        mark = {"mark": MARK, "note": caveat_kinds(overall.caveats)} if overall and overall.caveats else {}
+        for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
+            row = {"model": short_name(split.model), "part": part, "length": label(split.length)}
+            rows.append({**row, **interval_row(interval), **mark, "kind": kind_of(board, split.model)})
     if not rows:
         return sections
-    parts = list(dict.fromkeys(row["part"] for row in rows))
+    parts = list(dict.fromkeys(str(row["part"]) for row in rows))
     about = "Means over the tasks with a trait and over the others; dotted lines are floors."
     spec = curves(parts, [label(length) for length in board.lengths], _unit(board))
     name = f"traits-{board.file_name}"
@@ -190,7 +184,13 @@ def depth_sections(board: Board) -> list[Section]:
     The first section has the mean of all tasks, and the second one each task, as HELMET's Figure 10 (arXiv 2410.02694).
     For a single task the second one would repeat the first one.
     """
-    tasks = _depth_results(board)
+    # The results whose answers have a depth, by task, in the order of the models.
+    found: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
+    order = all_models(board)
+    for result in sorted(board.scores.values(), key=lambda each: order.index(each.model)):
+        if result.context == "full" and any(each.depth is not None for each in result.answers):
+            found[result.task].append(result)
+    tasks = {task: results for task, results in found.items() if results}
     if not tasks:
         return []
     name = f"depth-{board.file_name}"
@@ -216,21 +216,21 @@ def depth_sections(board: Board) -> list[Section]:
     return [*sections, Section(f"{name}-tasks", "Scores over depth by task", maps, about)]
 
 
-def _depth_results(board: Board) -> dict[str, list[Result]]:
-    """Return by task the results whose answers have a depth, in the order of the models."""
-    tasks: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
-    order = all_models(board)
-    for result in sorted(board.scores.values(), key=lambda each: order.index(each.model)):
-        if result.context == "full" and any(each.depth is not None for each in result.answers):
-            tasks[result.task].append(result)
-    return {task: results for task, results in tasks.items() if results}
-
-
 def _depth_maps(board: Board, results: Sequence[Result], name: str, title: str, about: str) -> Figure:
-    rows = list(_depth_rows(board, results))
+    groups: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
+    tasks: dict[int | None, set[str]] = defaultdict(set)
+    for result in results:
+        groups[result.model, result.length].append(result)
+        tasks[result.length].add(result.task)
+    rows = []
+    for (model, length), found in groups.items():
+        mark = {"mark": MARK} if len(found) < len(tasks[length]) else {}
+        row = {"model": short_name(model), "length": label(length), **mark, "kind": kind_of(board, model)}
+        for depth, interval in by_depth([each for result in found for each in result.answers]).items():
+            rows.append({**row, "depth": f"{depth} %", **interval_row(interval), "n": interval.n})
     there = {row["length"] for row in rows}
     lengths = [label(length) for length in board.lengths if label(length) in there]
-    models = list(dict.fromkeys(row["model"] for row in rows))
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
     spec = depth_maps(models, [f"{depth} %" for depth in DEPTHS], lengths, _unit(board))
     return Figure(name, title, about, spec, rows, by_model=True)
 
@@ -299,7 +299,16 @@ def _table(board: Board, name: str) -> Table | None:
             " possible at 95 %.",
         ),
     ]
-    rows = [_length_row(board, model, found[model], lengths, usual) for model in found]
+    rows = []
+    for model, each in found.items():
+        # The tooltips have the intervals.
+        cells = [replace(score_cell(each.get(length)), detail="") for length in lengths]
+        others = "" if list(each) == usual else f"over {', '.join(label(length) for length in each)}"
+        is_marked = any(score.caveats for score in each.values())
+        lacking = others or ("some scores are not comparable" if is_marked else "")
+        values = length_means({length: score.interval.mean for length, score in each.items()})
+        means = [number_cell(value, lacking=lacking) for value in values]
+        rows.append([model_cell(board, model), *cells, *means, *_changes(board, each, lacking)])
     about = (
         f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
         " that are not comparable, and means over other lengths than most models have"
@@ -308,22 +317,10 @@ def _table(board: Board, name: str) -> Table | None:
     return Table(name, "Means, drop and effective length", columns, rows, about, search=True)
 
 
-def _length_row(
-    board: Board, model: str, scores: Mapping[int, Result], lengths: Sequence[int], usual: Sequence[int]
-) -> list[Cell]:
-    # The tooltips have the intervals.
-    cells = [replace(score_cell(scores.get(length)), detail="") for length in lengths]
-    others = "" if list(scores) == usual else f"over {', '.join(label(length) for length in scores)}"
-    lacking = others or ("some scores are not comparable" if any(score.caveats for score in scores.values()) else "")
-    values = length_means({length: score.interval.mean for length, score in scores.items()})
-    means = [number_cell(value, lacking=lacking) for value in values]
-    return [model_cell(board, model), *cells, *means, *_changes(board, scores, lacking)]
-
-
 def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
     """Return the cells of the drop and of the effective length, which a single length does not have."""
     if len(scores) < 2:
-        return [number_cell(None, "one length"), number_cell(None, "one length")]
+        return [number_cell(None, note="one length")] * 2
     intervals = {length: score.interval for length, score in scores.items()}
     means, loss = {length: interval.mean for length, interval in intervals.items()}, drop(intervals)
     effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
@@ -334,32 +331,9 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
     note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
     return [
-        number_cell(loss.mean, f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
-        number_cell(longest, note if longest else f"no length; {note}".rstrip("; "), text, lacking),
+        number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+        number_cell(longest, lambda _: text, "", note if longest else f"no length; {note}".rstrip("; "), lacking),
     ]
-
-
-def _split_rows(board: Board) -> Iterator[dict[str, Any]]:
-    order = all_models(board)
-    for split in sorted(splits(board.tasks, board.benchmark), key=lambda split: order.index(split.model)):
-        overall = board.score(split.model, OVERALL, split.length)
-        mark = {"mark": MARK, "note": caveat_kinds(overall.caveats)} if overall and overall.caveats else {}
-        for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
-            about = {"model": short_name(split.model), "part": part, "length": label(split.length)}
-            yield {**about, **interval_row(interval), **mark, "kind": kind_of(board, split.model)}
-
-
-def _depth_rows(board: Board, results: Iterable[Result]) -> Iterator[dict[str, Any]]:
-    groups: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
-    tasks: dict[int | None, set[str]] = defaultdict(set)
-    for result in results:
-        groups[result.model, result.length].append(result)
-        tasks[result.length].add(result.task)
-    for (model, length), found in groups.items():
-        mark = {"mark": MARK} if len(found) < len(tasks[length]) else {}
-        about = {"model": short_name(model), "length": label(length), **mark, "kind": kind_of(board, model)}
-        for depth, interval in by_depth([each for result in found for each in result.answers]).items():
-            yield {**about, "depth": f"{depth} %", **interval_row(interval), "n": interval.n}
 
 
 def _unit(board: Board) -> str:

@@ -127,13 +127,19 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
         if len(both) < FEWEST_MODELS:
             continue
-        logs, likelihoods, accuracies = (
-            _ratio([(ours, "token_logprob") for ours, _ in both]),
-            _ratio([(ours, MAIN_METRIC) for ours, _ in both]),
-            _ratio([(theirs, MAIN_METRIC) for _, theirs in both]),
-        )
-        about = (Cell(board.titles[task]), Cell(label(length)), Cell(str(len(both)), len(both)))
-        rows.append([*about, *map(_ratio_cell, (logs, likelihoods, accuracies))])
+        cells = [Cell(board.titles[task]), Cell(label(length)), Cell(str(len(both)), len(both))]
+        for results, name in (
+            ([ours for ours, _ in both], "token_logprob"),
+            ([ours for ours, _ in both], MAIN_METRIC),
+            ([theirs for _, theirs in both], MAIN_METRIC),
+        ):
+            found = [each.statistics[name] for each in results if name in each.statistics]
+            signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
+            if math.isfinite(signal.ratio):
+                cells.append(Cell(decimals(signal.ratio, 1), signal.ratio))
+            else:
+                cells.append(Cell(DASH, note="the scores have no noise, or are all equal"))
+        rows.append(cells)
     if rows:
         columns = [
             *_COLUMNS[:2],
@@ -147,18 +153,6 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             " separates these models better. Below 1 they are not told apart."
         )
         yield Table(f"{board.file_name}-separation", "Which separates the models better?", columns, rows, about_table)
-
-
-def _ratio(results: Sequence[tuple[Result, str]]) -> float | None:
-    found = [each.statistics[name] for each, name in results if name in each.statistics]
-    signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
-    return signal.ratio if signal else None
-
-
-def _ratio_cell(ratio: float | None) -> Cell:
-    if ratio is None or not math.isfinite(ratio):
-        return Cell(DASH, note="the scores have no noise, or are all equal")
-    return Cell(decimals(ratio, 1), ratio)
 
 
 _ABOUT_LOSS = (

@@ -1,16 +1,16 @@
 """The page of published scores beside what the publication says about the models, such as their windows."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import DASH
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import DASH, count
 from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.cells import count_cell, rho_cell, score_cell
+from helm_longctx.results.cells import rho_cell, score_cell
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.tasks.publications import ModelProperties
@@ -26,6 +26,16 @@ class ModelScore(NamedTuple):
 
     result: Result
     properties: ModelProperties
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The properties that are texts, by the name of the plot's field."""
+        return {
+            "positions": self.properties.positions or UNKNOWN,
+            "architecture": self.properties.architecture or UNKNOWN,
+            "family": self.properties.family,
+            "training": "instruction-tuned" if self.properties.instruct else "base",
+        }
 
 
 @dataclass(frozen=True)
@@ -46,30 +56,25 @@ def find_model_scores(board: Board, part: str, length: int | None) -> list[Model
 
 def correlate_properties(scores: Sequence[ModelScore]) -> list[PropertyCorrelations]:
     """Return the correlations over all models, by training, by size and by family; of groups with enough models."""
-    found = (
-        PropertyCorrelations(
-            group,
-            _correlate([row.properties.window for row in rows], rows),
-            _correlate([row.properties.active for row in rows], rows),
-        )
-        for group, rows in _groups(scores)
-    )
-    return [each for each in found if max(each.window.n, each.parameters.n) >= FEWEST_MODELS]
-
-
-def _correlate(values: Iterable[float | None], rows: Iterable[ModelScore]) -> Correlation:
-    numbers = [math.nan if value is None else value for value in values]
-    return spearman(numbers, [row.result.interval.mean for row in rows])
-
-
-def _groups(scores: Sequence[ModelScore]) -> Iterator[tuple[str, list[ModelScore]]]:
-    yield "All models", [*scores]
-    yield "Instruction-tuned", [row for row in scores if row.properties.instruct]
-    yield "Base", [row for row in scores if not row.properties.instruct]
-    yield f"Up to {LARGE} billion parameters", [row for row in scores if 0 < (row.properties.active or 0) <= LARGE]
-    yield f"More than {LARGE} billion parameters", [row for row in scores if (row.properties.active or 0) > LARGE]
+    groups = {
+        "All models": [*scores],
+        "Instruction-tuned": [row for row in scores if row.properties.instruct],
+        "Base": [row for row in scores if not row.properties.instruct],
+        f"Up to {LARGE} billion parameters": [row for row in scores if 0 < (row.properties.active or 0) <= LARGE],
+        f"More than {LARGE} billion parameters": [row for row in scores if (row.properties.active or 0) > LARGE],
+    }
     for family in dict.fromkeys(row.properties.family for row in scores):
-        yield family, [row for row in scores if row.properties.family == family]
+        groups[family] = [row for row in scores if row.properties.family == family]
+    found = []
+    for group, rows in groups.items():
+        means = [row.result.interval.mean for row in rows]
+        window, active = (
+            spearman([math.nan if value is None else value for value in values], means)
+            for values in ([row.properties.window for row in rows], [row.properties.active for row in rows])
+        )
+        if max(window.n, active.n) >= FEWEST_MODELS:
+            found.append(PropertyCorrelations(group, window, active))
+    return found
 
 
 UNKNOWN = "unknown"
@@ -102,7 +107,14 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
     scatter = _scatter(board, part, length, scores, name)
     about = "The search finds models by any property, such as YaRN, MoE or base."
-    table = Table(f"{name}-table", "Models", _HEADS, [_row(*row) for row in scores], about, search=True)
+    unknown, rows = Cell(DASH, note=UNKNOWN), []
+    for row in scores:
+        texts, found = row.texts, row.properties
+        window = number_cell(found.window, count) if found.window else unknown
+        size = Cell(found.parameters, found.active) if found.parameters else unknown
+        rest = [*(texts[each] for each in ("architecture", "positions", "training", "family")), found.source]
+        rows.append([Cell(show_model(row.result.model)), score_cell(row.result), window, size, *map(Cell, rest)])
+    table = Table(f"{name}-table", "Models", _HEADS, rows, about, search=True)
     blocks: list[Block] = [scatter, _correlations(scores, name), table]
     title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
     return Section(name, title, blocks, _ABOUT, choice=label(length))
@@ -110,7 +122,20 @@ def model_sections(board: Board, length: int | None) -> Section | None:
 
 def _scatter(board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str) -> Figure:
     parts = [each for each in board.parts_at(length) if find_model_scores(board, each, length)]
-    rows = [_point(board, parts, length, row) for row in scores]
+    rows = [
+        {
+            "model": show_model(row.result.model),
+            "window": row.properties.window,
+            "parameters": row.properties.active,
+            **row.texts,
+            **{
+                each: round(result.interval.mean, 6)
+                for each in parts
+                if (result := board.score(row.result.model, each, length))
+            },
+        }
+        for row in scores
+    ]
     about = (
         "Each point is a model. Choose the axes, and which models are shown, below the plot. Both properties have"
         " logarithmic axes; models whose property is unknown have no point. Colours show how positions are encoded."
@@ -127,35 +152,6 @@ def _scatter(board: Board, part: str, length: int | None, scores: Sequence[Model
     return Figure(f"{name}-plot", "Score and claimed window", about, spec, rows)
 
 
-def _point(board: Board, parts: Sequence[str], length: int | None, row: ModelScore) -> dict[str, Any]:
-    results = {part: board.score(row.result.model, part, length) for part in parts}
-    return {
-        "model": show_model(row.result.model),
-        "window": row.properties.window,
-        "parameters": row.properties.active,
-        **_texts(row.properties),
-        **{part: round(result.interval.mean, 6) for part, result in results.items() if result},
-    }
-
-
-def _texts(properties: ModelProperties) -> dict[str, str]:
-    return {
-        "positions": properties.positions or UNKNOWN,
-        "architecture": properties.architecture or UNKNOWN,
-        "family": properties.family,
-        "training": "instruction-tuned" if properties.instruct else "base",
-    }
-
-
-def _row(result: Result, properties: ModelProperties) -> list[Cell]:
-    texts = _texts(properties)
-    unknown = Cell(DASH, note=UNKNOWN)
-    window = count_cell(properties.window) if properties.window else unknown
-    size = Cell(properties.parameters, properties.active) if properties.parameters else unknown
-    about = [*(texts[name] for name in ("architecture", "positions", "training", "family")), properties.source]
-    return [Cell(show_model(result.model)), score_cell(result), window, size, *map(Cell, about)]
-
-
 def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
     heads = [
         Column("Models", is_number=False),
@@ -167,7 +163,11 @@ def _correlations(scores: Sequence[ModelScore], name: str) -> Table:
     rows = [
         [
             Cell(each.group),
-            *(cell for found in (each.window, each.parameters) for cell in (rho_cell(found), count_cell(found.n))),
+            *(
+                cell
+                for found in (each.window, each.parameters)
+                for cell in (rho_cell(found), number_cell(found.n, count))
+            ),
         ]
         for each in correlate_properties(scores)
     ]

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, count, decimals, in_brackets, range_text, signed_decimals
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.results.cells import count_cell, interval_row, number_cell, rank_cell
+from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.correlation import Correlation
-from helm_longctx.results.statistics.intervals import Floats, Interval
+from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.pooling import Pooling, pool
 
 
@@ -64,8 +64,21 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     Raises:
         InputError: the package choix is not installed.
     """
-    results = _collect_results(boards)
-    table, groups = _make_table(results)
+    # Each model's results of tasks whose answers were kept.
+    results: dict[str, dict[Place, Result]] = defaultdict(dict)
+    for board in boards:
+        for place, result in board.scores.items():
+            if result.answers and place.context == "full" and not board.is_floor(place.model):
+                results[place.model][Place(board.name, result.task, place.length, result.conditions)] = result
+    # The group of each instance, and the score of each model on it.
+    groups: dict[tuple[Place, str], str] = {}
+    found: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
+    for model, cells in results.items():
+        for cell, result in cells.items():
+            for name, repeats in by_instance(result.answers).items():
+                groups[cell, name] = f"{cell.board} {repeats[0].group}"
+                found[model][cell, name] = mean_of(repeats)
+    table = {model: np.array([scores.get(key, math.nan) for key in groups]) for model, scores in found.items()}
     # A comparison with NaN is false.
     models = [
         model
@@ -76,36 +89,13 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
         return None
     shared = np.sum([~np.isnan(table[model]) for model in table], axis=0) > 1
     return PooledRanking(
-        pool({model: table[model] for model in models}, groups),
+        pool({model: table[model] for model in models}, list(groups.values())),
         {model: fmean(each.interval.mean for each in results[model].values()) for model in models},
         {model: len(results[model]) for model in models},
         len({cell[:3] for model in models for cell in results[model]}),
         int(shared.sum()),
         tuple(model for model in table if model not in models),
     )
-
-
-def _collect_results(boards: Iterable[Board]) -> dict[str, dict[Place, Result]]:
-    """Return each model's results of tasks whose answers were kept."""
-    found: dict[str, dict[Place, Result]] = defaultdict(dict)
-    for board in boards:
-        for place, result in board.scores.items():
-            if result.answers and place.context == "full" and not board.is_floor(place.model):
-                found[place.model][Place(board.name, result.task, place.length, result.conditions)] = result
-    return found
-
-
-def _make_table(results: Mapping[str, Mapping[Place, Result]]) -> tuple[dict[str, Floats], list[str]]:
-    """Return the score of each model on each instance, NaN if it has none, and the group of each instance."""
-    groups: dict[tuple[Place, str], str] = {}
-    scores: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
-    for model, cells in results.items():
-        for cell, result in cells.items():
-            for name, repeats in by_instance(result.answers).items():
-                groups[cell, name] = f"{cell.board} {repeats[0].group}"
-                scores[model][cell, name] = mean_of(repeats)
-    table = {model: np.array([found.get(key, math.nan) for key in groups]) for model, found in scores.items()}
-    return table, list(groups.values())
 
 
 NAME = "all-instances"
@@ -129,7 +119,17 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     if not found:
         return []
     order = sorted(found.means, key=lambda model: -found.pooling.strengths[model].mean)
-    return [Section(NAME, _QUESTION, [_answer(found, order), _plot(found, order), _table(found, order)])]
+    rows = [
+        {"model": show_model(model), **interval_row(_chance(found.pooling.strengths[model])), "kind": "own"}
+        for model in order
+    ]
+    about = (
+        "The chance that a model is better than a model of average strength on an instance on which they differ, with"
+        f" 95 % intervals. {_ABOUT}"
+    )
+    spec = interval_plot("chance to beat an average model", [show_model(model) for model in order])
+    figure = Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
+    return [Section(NAME, _QUESTION, [_answer(found, order), figure, _table(found, order)])]
 
 
 def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
@@ -154,17 +154,6 @@ def _chance(strength: Interval) -> Interval:
     return Interval(mean, low, high, strength.n)
 
 
-def _plot(found: PooledRanking, order: Sequence[str]) -> Figure:
-    strengths = found.pooling.strengths
-    rows = [{"model": show_model(model), **interval_row(_chance(strengths[model])), "kind": "own"} for model in order]
-    about = (
-        "The chance that a model is better than a model of average strength on an instance on which they differ, with"
-        f" 95 % intervals. {_ABOUT}"
-    )
-    spec = interval_plot("chance to beat an average model", [show_model(model) for model in order])
-    return Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
-
-
 def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     # Means over other tasks and lengths have no rank beside means over all.
     whole = [model for model in found.means if found.cells[model] == found.most_cells]
@@ -181,19 +170,25 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     about = (
         f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
     )
-    rows = [_row(found, model, by_mean.index(model) + 1 if model in by_mean else None) for model in order]
+    rows = []
+    for model in order:
+        strength = found.pooling.strengths[model]
+        lacking = "" if model in whole else f"over {found.cells[model]} of {found.most_cells}"
+        rank = (
+            Cell(DASH, note="a mean over fewer tasks and lengths")
+            if lacking
+            else number_cell(by_mean.index(model) + 1, count)
+        )
+        ends = range_text(strength.low, strength.high, signed_decimals)
+        rows.append(
+            [
+                rank_cell(found.pooling.ranks[model]),
+                Cell(show_model(model), tag="own"),
+                Cell(signed_decimals(strength.mean), strength.mean, ends),
+                number_cell(_chance(strength).mean),
+                number_cell(strength.n, count),
+                number_cell(found.means[model], lacking=lacking),
+                rank,
+            ]
+        )
     return Table(f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True)
-
-
-def _row(found: PooledRanking, model: str, by_mean: int | None) -> list[Cell]:
-    strength = found.pooling.strengths[model]
-    lacking = "" if found.cells[model] == found.most_cells else f"over {found.cells[model]} of {found.most_cells}"
-    return [
-        rank_cell(found.pooling.ranks[model]),
-        Cell(show_model(model), tag="own"),
-        Cell(signed_decimals(strength.mean), strength.mean, range_text(strength.low, strength.high, signed_decimals)),
-        number_cell(_chance(strength).mean),
-        count_cell(strength.n),
-        number_cell(found.means[model], lacking=lacking),
-        count_cell(by_mean) if by_mean else Cell(DASH, note="a mean over fewer tasks and lengths"),
-    ]

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Section, Table
-from helm_longctx.documents.numbers import DASH, MARK, count, decimals, marked
+from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell
+from helm_longctx.documents.numbers import MARK, count, decimals, marked, tenths
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import caveat_kinds, number_cell
+from helm_longctx.results.cells import caveat_kinds
 from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.reliability import (
@@ -66,11 +67,21 @@ def find_reliability(board: Board, length: int | None) -> list[Reliability]:
 
 
 def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliability:
+    orders = []
+    for model in (score.model for score in scores):
+        found = {length: board.score(model, part, length) for length in board.lengths if length}
+        over_lengths = {length: score.interval.mean for length, score in found.items() if score}
+        if len(over_lengths) >= FEWEST_LENGTHS:
+            orders.append(monotonicity(over_lengths))
     own = [task for score in scores for task in score.task_results]
     if len({task.task for task in own}) > 1:
         own = []
     scored = [[(each.score, each.instance) for each in task.answers if each.score is not None] for task in own]
     repeated = [answers for answers in scored if len(answers) > len({instance for _, instance in answers})]
+    tokens = []
+    for task in own:
+        prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
+        tokens.append(None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0))
     errors = {score.model: error for score in scores if not math.isnan(error := score.error)}
     means = [each.interval.mean for each in scores if each.model in errors]
     return Reliability(
@@ -80,25 +91,10 @@ def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliabili
         tuple(caveat for score in scores if not score.is_published for caveat in score.caveats),
         signal_to_noise(means, list(errors.values())) if len(errors) >= FEWEST_MODELS else None,
         tuple(variance_components(*map(list, zip(*rows, strict=True))) for rows in repeated),
-        _monotonicity(board, part, [score.model for score in scores]),
-        _mean(map(_tokens, own)),
+        math.nan if (order := _mean(orders)) is None else order,
+        _mean(tokens),
         _mean(_statistic(task, "cost") for task in own),
     )
-
-
-def _monotonicity(board: Board, part: str, models: Iterable[str]) -> float:
-    found = []
-    for model in models:
-        scores = {length: board.score(model, part, length) for length in board.lengths if length}
-        means = {length: score.interval.mean for length, score in scores.items() if score}
-        if len(means) >= FEWEST_LENGTHS and not math.isnan(order := monotonicity(means)):
-            found.append(order)
-    return fmean(found) if found else math.nan
-
-
-def _tokens(task: Result) -> float | None:
-    prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
-    return None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0)
 
 
 def _statistic(task: Result, name: str) -> float | None:
@@ -143,20 +139,6 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
     rows = [_row(board, each) for each in found]
     # Columns without any number are left out.
     used = [place for place in range(len(_HEADS)) if not place or any(row[place].value is not None for row in rows)]
-    name = f"reliability-{board.file_name}-{label(length)}".rstrip("-")
-    title = f"Which tasks are worth their price {label(length)}".strip()
-    table = Table(
-        f"{name}-table",
-        "Signal, noise and price by task",
-        [_HEADS[place] for place in used],
-        [[row[place] for place in used] for row in rows],
-        _note(board, found),
-        search=True,
-    )
-    return Section(name, title, [table], _ABOUT, choice=label(length))
-
-
-def _note(board: Board, found: Sequence[Reliability]) -> str:
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
     if board.published.intersection(board.competitors):
         notes.append("The noise of published models is the largest that their sample allows.")
@@ -168,31 +150,35 @@ def _note(board: Board, found: Sequence[Reliability]) -> str:
         notes.append(f"Monotonicity is over all lengths, of models with at least {FEWEST_LENGTHS}.")
     if any(each.caveats for each in found):
         notes.append(f"{MARK} marks tasks at which some of your scores are not comparable.")
-    return " ".join(notes)
+    name = f"reliability-{board.file_name}-{label(length)}".rstrip("-")
+    title = f"Which tasks are worth their price {label(length)}".strip()
+    table = Table(
+        f"{name}-table",
+        "Signal, noise and price by task",
+        [_HEADS[place] for place in used],
+        [[row[place] for place in used] for row in rows],
+        " ".join(notes),
+        search=True,
+    )
+    return Section(name, title, [table], _ABOUT, choice=label(length))
 
 
 def _row(board: Board, each: Reliability) -> list[Cell]:
     signal = each.signal
-    deviations = [number_cell(None, "asked once, or several tasks")] * 3
+    deviations = [number_cell(None, note="asked once, or several tasks")] * 3
     if each.components:
         variances = ([one.between, one.within, one.deviation_of_mean**2] for one in each.components)
         deviations = [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
     return [
         Cell(marked(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
-        _plain_cell(each.n, 0),
-        number_cell(signal.signal if signal else None, "too few models"),
-        number_cell(signal.noise if signal else None, "too few models"),
+        number_cell(each.n, count),
+        number_cell(signal.signal if signal else None, note="too few models"),
+        number_cell(signal.noise if signal else None, note="too few models"),
         # Without any noise there is no sample of right and wrong answers that could tell the models apart.
-        _plain_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, 1),
+        number_cell(signal.ratio if signal and math.isfinite(signal.ratio) else None, tenths),
         *deviations,
-        _plain_cell(each.monotonicity, 2),
-        _plain_cell(each.tokens, 0),
-        _plain_cell(each.dollars, 4),
+        number_cell(each.monotonicity, decimals),
+        number_cell(each.tokens, count),
+        number_cell(each.dollars, partial(decimals, places=4)),
     ]
-
-
-def _plain_cell(value: float | None, places: int) -> Cell:
-    if value is None or math.isnan(value):
-        return Cell(DASH)
-    return Cell(decimals(value, places) if places else count(round(value)), value)

@@ -9,13 +9,23 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
 from helm_longctx.apps.report.instances import helm_page, page_name, write_instance_pages
 from helm_longctx.apps.report.leaderboard import first_models
-from helm_longctx.documents.document import Cell, Column, Figure, Page, Report, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, count, decimals
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Figure,
+    Page,
+    Report,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
+from helm_longctx.documents.numbers import MARK, count, decimals, percent
 from helm_longctx.documents.paper import write_document
 from helm_longctx.documents.site import write_site
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, make_boards, own_boards, published_boards
-from helm_longctx.results.cells import caveat_kinds, number_cell
+from helm_longctx.results.cells import caveat_kinds
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
 from helm_longctx.results.score_rows import write_scores
@@ -60,12 +70,17 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
     # The cost is the sum over all answers of the run, and the other statistics are means.
     costs = [answer.values["cost"] for answer in answers if "cost" in answer.values]
     total = sum(costs) if costs else None
+    numbers = []
+    for name in names:
+        value = total if name == "cost" else _mean(results, name)
+        show = decimals if name in PLAIN_NUMBERS else percent
+        numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
     return [
         Cell(first.model),
         Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
-        *(_number(name, total if name == "cost" else _mean(results, name)) for name in names),
+        *numbers,
         Cell("open" if page else "", link=page),
         Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
     ]
@@ -74,14 +89,6 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
 def _mean(results: Sequence[Result], name: str) -> float | None:
     values = [each.statistics[name].interval.mean for each in results if name in each.statistics]
     return sum(values) / len(values) if values else None
-
-
-def _number(name: str, value: float | None) -> Cell:
-    if value is not None and name.endswith("_tokens"):
-        return Cell(count(round(value)), value)
-    if value is not None and name in PLAIN_NUMBERS:
-        return Cell(decimals(value), value)
-    return number_cell(value)
 
 
 def write_report(
@@ -109,7 +116,17 @@ def write_report(
     def links(run: Run) -> tuple[str, str]:
         return page_name(run), helm_page(server, run)
 
-    report = _make_report(boards, suite.name if suite else "", links)
+    pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
+    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
+    for page in pages:
+        if page.whole and (sections := page.sections(boards)):
+            rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+    name = suite.name if suite else ""
+    # Servers and browsers open `index.html` of a folder.
+    report = Report(
+        f"Long-context report: {name or 'published results'}", name, made, [replace(first, file="index.html"), *rest]
+    )
     write_scores(boards, folder / "data")
     if kind != "html":
         return write_document(report, folder, kind)
@@ -118,33 +135,21 @@ def write_report(
     return index
 
 
-def _make_report(boards: Sequence[Board], suite: str, links: Links) -> Report:
-    pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
-    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
-    for page in pages:
-        if page.whole and (sections := page.sections(boards)):
-            rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
-    title = f"Long-context report: {suite}" if suite else "Long-context report: published results"
-    # Servers and browsers open `index.html` of a folder.
-    return Report(title, suite, made, [replace(first, file="index.html"), *rest])
-
-
 def _pages(board: Board, pages: Iterable[ReportPage], links: Links) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
     of_board = [(page.name, page.title, page.sections(board)) for page in pages if not page.whole]
     models = first_models(board)
-    for name, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
+    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
         if not sections:
             continue
         chosen = {section.choice for section in sections}
         lengths = [label(length) for length in board.lengths if length is not None and label(length) in chosen]
-        file = "-".join(filter(None, (board.file_name, name))) + ".html"
+        file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
-        yield Page(file, title, board.title, sections, "", choices, _models(models, sections))
+        yield Page(file, title, board.title, sections, "", choices, choose_models(models, sections))
 
 
-def _models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
+def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
     """Return the models that readers can choose on a page: those in the data of its plots."""
     figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
     names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}

@@ -100,7 +100,20 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
     texts.mkdir(parents=True, exist_ok=True)
     for chunk, start in enumerate(range(0, len(instances), CHUNK)):
         content = safe_json(list(map(vars, islice(instances.values(), start, start + CHUNK))))
-        _write_script(texts / f"{chunk}.js", f"addTexts({chunk}, {content});\n")
+        (texts / f"{chunk}.js").write_text(f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace")
+    rows = []
+    for key, instance in instances.items():
+        answers = [instance.answers.get(number) for number in range(len(runs))]
+        rows.append(
+            {
+                **{"id": key[1], "task": key[0], "repeat": key[2], "depth": instance.depth},
+                "question": instance.question[:PREVIEW],
+                "answers": [
+                    each and [each["score"], each["flags"], (each.get("text") or each.get("error") or "")[:PREVIEW]]
+                    for each in answers
+                ],
+            }
+        )
     index = {
         "chunk": CHUNK,
         "flags": FLAGS,
@@ -108,9 +121,9 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
         "runs": [
             {"name": each[0].path.name, "model": each[1][0].model, "page": helm_page(server, each[0])} for each in runs
         ],
-        "rows": [_row(key, instance, len(runs)) for key, instance in instances.items()],
+        "rows": rows,
     }
-    _write_script(texts / "index.js", f"window.INDEX = {safe_json(index)};\n")
+    (texts / "index.js").write_text(f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace")
     title = runs[0][0].entry
     write_page(path, "instances.html", report=report, page=None, active=group, title=title, folder=texts.name)
 
@@ -118,10 +131,6 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
 def folder_of(path: Path) -> Path:
     """Return the folder with the texts of a page."""
     return path.with_suffix("")
-
-
-def _write_script(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def _add_run(instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str) -> None:
@@ -183,19 +192,4 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
         "facts": " · ".join(filter(None, facts)),
         "prompt": [(message["role"], message["content"]) for message in step["prompt"]],
         "text": elide(step["error"] or step["text"] + calls),
-    }
-
-
-def _row(key: Key, instance: Instance, runs: int) -> dict[str, Any]:
-    answers = [instance.answers.get(number) for number in range(runs)]
-    return {
-        "id": key[1],
-        "task": key[0],
-        "repeat": key[2],
-        "depth": instance.depth,
-        "question": instance.question[:PREVIEW],
-        "answers": [
-            answer and [answer["score"], answer["flags"], (answer.get("text") or answer.get("error") or "")[:PREVIEW]]
-            for answer in answers
-        ],
     }

@@ -5,16 +5,14 @@ from dataclasses import replace
 from itertools import product
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, marked, percent, range_text, signed_percent
+from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.numbers import MARK, count, marked, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
-    count_cell,
     model_cell,
-    number_cell,
     own_first,
     plot_row,
     rank_cell,
@@ -169,16 +167,30 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
             score_cell(board.find(model, each, length, context), best[each] if context == "full" else None)
             for each in columns
         ]
-        above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
+        above = number_cell(None)
+        if score := board.score(model, part, length, context):
+            same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
+            above = number_cell(None, note="no floor over the same tasks")
+            if same:
+                gap = score.interval.mean - max(same)
+                above = number_cell(gap, signed_percent, lacking=caveat_kinds(score.caveats))
         rank = ranks.get(model) if context == "full" else None
         why = "of other tasks, or by another judge, than the ranked scores" if name_cell.tag == UNRANKED else "no rank"
         # Published models are not compared with each other, so it is not known which ranks are open.
         is_alone = rank is not None and name_cell.tag != "own"
         first = replace(rank_cell(rank, why), detail="") if is_alone else rank_cell(rank, why)
-        rows.append([first, name_cell, *cells, *above])
+        rows.append([first, name_cell, *cells, *([above] if floors else [])])
     title = f"All models at {label(length)}" if length is not None else "All models"
     heads = _headings(board, part, columns, bool(floors))
-    return Table(f"{name}-table", title, heads, rows, _about(board, columns, bool(floors)), search=True)
+    mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
+    others = [board.titles[each] for each in columns if each in board.others]
+    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
+    about = (
+        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f" {MARK} marks scores that are not comparable."
+    )
+    about += " Above floor: the score minus that of the best baseline that understands nothing." * bool(floors)
+    return Table(f"{name}-table", title, heads, rows, about, search=True)
 
 
 def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) -> list[tuple[Cell, str, str]]:
@@ -217,27 +229,6 @@ def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool)
     return [*heads, *([Column("Above floor", about)] if has_floors else [])]
 
 
-def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
-    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
-    mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
-    others = [board.titles[each] for each in columns if each in board.others]
-    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
-    return (
-        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable.{floor}"
-    )
-
-
-def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
-    if score is None:
-        return number_cell(None)
-    same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
-    if not same:
-        return number_cell(None, "no floor over the same tasks")
-    gap = score.interval.mean - max(same)
-    return number_cell(gap, text=signed_percent(gap), lacking=caveat_kinds(score.caveats))
-
-
 def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     """Return the scores of all tasks that were run; None if they are the leaderboard's columns."""
     results = [each for each in board.tasks if each.length == length and not each.is_published]
@@ -253,20 +244,18 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     ]
     order = [task.name for task in board.benchmark.tasks]
     results.sort(key=lambda each: (order.index(each.task), each.context, not each.has_score, -each.interval.mean))
-    rows = [_task_row(board, each) for each in results]
+    rows = [
+        [
+            Cell(board.titles[each.task]),
+            Cell(show_model(each.model), detail="closed book" if each.context == "none" else ""),
+            score_cell(each),
+            number_cell(each.interval.n, count),
+            Cell("; ".join(caveat.text for caveat in each.caveats), tag="lacking" if each.caveats else ""),
+        ]
+        for each in results
+    ]
     about = "Each task that was run here, by each judge, before tasks are averaged."
     return Table(f"{name}-tasks", "Your scores by task", heads, rows, about, search=True)
-
-
-def _task_row(board: Board, result: Result) -> list[Cell]:
-    closed = result.context == "none"
-    return [
-        Cell(board.titles[result.task]),
-        Cell(show_model(result.model), detail="closed book" if closed else ""),
-        score_cell(result),
-        count_cell(result.interval.n),
-        Cell("; ".join(caveat.text for caveat in result.caveats), tag="lacking" if result.caveats else ""),
-    ]
 
 
 def first_models(board: Board) -> dict[str, bool]:

@@ -85,15 +85,27 @@ def print_comparisons(
             runs = ", ".join(protocol.run_entries)
             by = f", judged by {protocol.judge}" if protocol.judge else ""
             raise InputError(f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}")
-        rows = {own.model: _rows(own, protocol, published) for own in found}
+        rows: dict[str, list[Reported]] = {}
+        for own in found:
+            of_model = find_rows(protocol.rows, published or own.model) or find_rows(protocol.rows, own.deployment)
+            if published and not of_model:
+                models = dict.fromkeys(row.model for row in protocol.rows)
+                raise bad_argument("reproduce", "published", published, models)
+            rows[own.model] = of_model
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
         shown = [row for row in protocol.rows if row in best or any(row in each for each in rows.values())]
         print_table(_table(protocol, found, shown))
         if len(shown) < len(protocol.rows):
             print(f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}")
+        names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
+        more = f" and {len(names_of_rows) - _MOST_NAMES} more" if len(names_of_rows) > _MOST_NAMES else ""
+        known = f"numbers are published for {', '.join(names_of_rows[:_MOST_NAMES])}{more}; name one with --published"
         for own in found:
-            for line in _sentences(own, protocol, rows[own.model]):
-                print(line)
+            for row in rows[own.model]:
+                print(f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}")
+            if not rows[own.model]:
+                advice = known if names_of_rows else "there are none"
+                print(f"{own.model}: Not comparable: no number of this model is published ({advice}).")
 
 
 def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
@@ -114,24 +126,6 @@ def _ends(interval: Interval) -> tuple[str, str]:
     if math.isnan(interval.low):
         return "not known", "not known"
     return range_text(interval.low, interval.high), f"{interval.n:,}"
-
-
-def _sentences(own: Measurement, protocol: Protocol, rows: Sequence[Reported]) -> list[str]:
-    if not rows:
-        models = list(dict.fromkeys(row.model for row in protocol.rows))
-        more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
-        names = f"{', '.join(models[:_MOST_NAMES])}{more}"
-        advice = f"numbers are published for {names}; name one with --published" if models else "there are none"
-        return [f"{own.model}: Not comparable: no number of this model is published ({advice})."]
-    effort = known_effort(own.deployment)
-    return [f"{own.model}: {judge_agreement(own, row, protocol, effort).text}" for row in rows]
-
-
-def _rows(own: Measurement, protocol: Protocol, published: str) -> list[Reported]:
-    rows = find_rows(protocol.rows, published or own.model) or find_rows(protocol.rows, own.deployment)
-    if published and not rows:
-        raise bad_argument("reproduce", "published", published, dict.fromkeys(row.model for row in protocol.rows))
-    return rows
 
 
 def known_effort(deployment: str) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
 from helm_longctx.apps.reproduction.protocols import known_effort
-from helm_longctx.apps.reproduction.reproduction import Measurement, judge_agreement, measure
+from helm_longctx.apps.reproduction.reproduction import judge_agreement, measure
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import range_text
 from helm_longctx.documents.terminal import print_table
@@ -26,16 +26,12 @@ def find_obstacle(each: ReleaseRow) -> str:
     return each.protocol.obstacle or next(own, "")
 
 
-def list_doubts(each: ReleaseRow) -> list[str]:
-    """Return what the page does not say, so that no measurement is comparable with the number."""
-    return [*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])]
-
-
 def describe_runs(each: ReleaseRow) -> str:
     """Say whether a number can be run as it was reported, and if not, why."""
     if obstacle := find_obstacle(each):
         return f"no: {obstacle}"
-    doubts = ", ".join(list_doubts(each))
+    # What the page does not say, so that no measurement is comparable with the number.
+    doubts = ", ".join([*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])])
     judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
     return f"yes{judge}" + (f"; not comparable, because the page does not say {doubts}" if doubts else "")
 
@@ -81,15 +77,16 @@ def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployment
 
     cells, sentences, kinds = [], [], Counter[str]()
     for each in rows:
-        measured = [
-            (own, judge_agreement(own, each.row, each.protocol, known_effort(own.deployment)))
-            for own in _measure(each, results(each.benchmark.name))
-            if own.deployment in (deployments or [own.deployment])
-        ]
-        shown: list[tuple[str, str, str, str]] = [
-            (*_own(each, own), verdict.kind, verdict.text) for own, verdict in measured
-        ]
-        why = f"Not run: {find_obstacle(each) or 'the suite lacks its runs'}."
+        shown: list[tuple[str, str, str, str]] = []
+        obstacle = find_obstacle(each)
+        # An own number has the digits of the published one.
+        digits = len(each.row.text.partition(".")[2]) if each.row.text else 1
+        for own in [] if obstacle else measure(each.protocol, each.benchmark, results(each.benchmark.name)):
+            if own.deployment in (deployments or [own.deployment]):
+                verdict = judge_agreement(own, each.row, each.protocol, known_effort(own.deployment))
+                ends = range_text(own.interval.low, own.interval.high)
+                shown.append((f"{100 * own.interval.mean:.{digits}f}", ends, verdict.kind, verdict.text))
+        why = f"Not run: {obstacle or 'the suite lacks its runs'}."
         for value, interval, kind, text in shown or [("", "", "not run", why)]:
             kinds[kind] += 1
             effort = each.row.effort or "not stated"
@@ -100,17 +97,6 @@ def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployment
     print_table(text_table(title, columns, cells, right=("published", "measured")))
     print(*sentences, sep="\n")
     print("; ".join(f"{kind}: {count}" for kind, count in kinds.items()))
-
-
-def _measure(each: ReleaseRow, results: Sequence[Result]) -> Iterator[Measurement]:
-    if not find_obstacle(each):
-        yield from measure(each.protocol, each.benchmark, results)
-
-
-def _own(each: ReleaseRow, own: Measurement) -> tuple[str, str]:
-    """Return an own number with the digits of the published one, and its interval."""
-    digits = len(each.row.text.partition(".")[2]) if each.row.text else 1
-    return f"{100 * own.interval.mean:.{digits}f}", range_text(own.interval.low, own.interval.high)
 
 
 def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:

@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.comparability import describe
 from helm_longctx.results.means import mean_over_tasks
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
@@ -20,7 +20,6 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.results.task_statistics import BEST, CUT
-from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
@@ -87,32 +86,24 @@ def measure(protocol: Protocol, benchmark: Benchmark, results: Iterable[Result])
     found = []
     for model in dict.fromkeys(each.model for each in own):
         of_model = [each for each in own if each.model == model]
-        parts = [[_choose(protocol, entry, name, of_model) for name in _names(entry)] for entry in entries]
+        parts = [[_choose_result(protocol, entry, task.name, of_model) for task in entry.tasks] for entry in entries]
         chosen = [[each for each in part if each] for part in parts]
         if all(len(part) == len(wanted) for part, wanted in zip(chosen, parts, strict=True)):
-            found.append(_measurement(protocol, entries, chosen))
+            found.append(_measure_results(protocol, entries, chosen))
     return found
 
 
-def _names(entry: Entry) -> list[str]:
-    return [task.name for task in entry.tasks]
-
-
-def _choose(protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]) -> Result | None:
+def _choose_result(protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]) -> Result | None:
     """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
-    place = (entry.name, task, entry.settings.length)
-    rows = [each for each in results if (each.entry, each.task, each.length) == place and _asks(each, entry)]
-    return min(
-        (each for each in rows if each.has_score and (protocol.metric or MAIN_METRIC) in each.statistics),
-        key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
-        default=None,
-    )
-
-
-def _asks(result: Result, entry: Entry) -> bool:
-    """Whether a run asks the questions of an entry, or some of them."""
-    given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
-    return all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
+    fitting = []
+    for each in results:
+        given = each.run.spec["scenario_spec"].get("args", {}) if each.run else {}
+        # A run asks the questions of an entry, or some of them.
+        asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
+        is_there = (each.entry, each.task, each.length) == (entry.name, task, entry.settings.length)
+        if is_there and asks and each.has_score and (protocol.metric or MAIN_METRIC) in each.statistics:
+            fitting.append(each)
+    return min(fitting, key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n), default=None)
 
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
@@ -126,7 +117,16 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
         if not (each.kind == "num_samples" and (protocol.samples or each.detail.startswith(own_sample)))
         and not (each.kind == "sampling" and each.detail == temperature)
     ]
-    return [*describe(map(_without_task, caveats)), *_departures(protocol, entry, result)]
+    reasons = describe(each._replace(task="") for each in caveats)
+    spec = result.run.spec["adapter_spec"] if result.run else {}
+    trials = protocol.trials or entry.repeats
+    if (own := spec.get("num_trials", 1)) != trials:
+        reasons.append(f"each question was asked {own} times instead of {trials}")
+    if protocol.temperature is not None and spec.get("temperature") != protocol.temperature:
+        reasons.append(f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}")
+    if protocol.output_tokens is not None and spec.get("max_tokens") != protocol.output_tokens:
+        reasons.append(f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}")
+    return reasons
 
 
 def _sampling(protocol: Protocol) -> str:
@@ -134,52 +134,28 @@ def _sampling(protocol: Protocol) -> str:
     return "" if protocol.temperature is None else f"temperature={protocol.temperature:g}"
 
 
-def _without_task(caveat: Caveat) -> Caveat:
-    return caveat._replace(task="")
-
-
-def _departures(protocol: Protocol, entry: Entry, result: Result) -> Iterator[str]:
-    """Yield the conditions of a run that are not the protocol's."""
-    spec = result.run.spec["adapter_spec"] if result.run else {}
-    trials = protocol.trials or entry.repeats
-    if (own := spec.get("num_trials", 1)) != trials:
-        yield f"each question was asked {own} times instead of {trials}"
-    if protocol.temperature is not None and spec.get("temperature") != protocol.temperature:
-        yield f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}"
-    if protocol.output_tokens is not None and spec.get("max_tokens") != protocol.output_tokens:
-        yield f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
-
-
-def _measurement(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Measurement:
+def _measure_results(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Measurement:
     pairs = [(entry, result) for entry, part in zip(entries, parts, strict=True) for result in part]
-    results = [result for _, result in pairs]
     reasons = dict.fromkeys(reason for entry, result in pairs for reason in _reasons(protocol, entry, result))
     interval = _aggregate(protocol, entries, parts)
     if protocol.samples and interval.n < protocol.samples:
         reasons[f"{interval.n:,} of {protocol.samples:,} questions"] = None
-    asked = sum(result.interval.n for result in results)
-    cut = sum(_share(result, CUT) * result.interval.n for result in results) / max(asked, 1)
-    first = results[0]
+    asked = sum(result.interval.n for _, result in pairs)
+    counts = [(each.statistics[CUT].interval.mean, each.interval.n) for _, each in pairs if CUT in each.statistics]
+    cut = sum(share * n for share, n in counts) / max(asked, 1)
+    first = pairs[0][1]
     deployment = first.run.deployment if first.run else ""
-    best = _best_mean(protocol, entries, parts, interval.mean + cut) if cut else interval.mean
+    best = interval.mean
+    if cut and protocol.metric:
+        best = min(interval.mean + cut, 1.0)  # of other metrics than the score there are no bounds
+    elif cut:
+        best = _aggregate(protocol, entries, [list(map(_take_best_case, part)) for part in parts]).mean
     model = first.model.removesuffix(f" ({_sampling(protocol)})")
     return Measurement(model, deployment, interval, cut, best, tuple(reasons))
 
 
-def _best_mean(
-    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]], otherwise: float
-) -> float:
-    """Return a number if all cut answers were right (`results/score_rows.py`).
-
-    Args:
-        otherwise: what is returned for another metric than the score, of which there are no bounds.
-    """
-    if protocol.metric:
-        return min(otherwise, 1.0)
-    return _aggregate(protocol, entries, [[_at_best(result) for result in part] for part in parts]).mean
-
-
-def _at_best(result: Result) -> Result:
+def _take_best_case(result: Result) -> Result:
+    """Return a result in which all cut answers are right (`results/score_rows.py`)."""
     if BEST not in result.statistics:
         return result
     answers = tuple(row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers)
@@ -187,34 +163,26 @@ def _at_best(result: Result) -> Result:
     return replace(result, interval=best.interval, statistics={**result.statistics, MAIN_METRIC: best}, answers=answers)
 
 
-def _share(result: Result, name: str) -> float:
-    return result.statistics[name].interval.mean if name in result.statistics else 0.0
-
-
 def _aggregate(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Interval:
     metric = protocol.metric or MAIN_METRIC
     if protocol.aggregation == "mean over questions":
-        return _pool([result for part in parts for result in part], metric)
+        results = [result for part in parts for result in part]
+        # A single run has its own mean and interval.
+        if len(results) == 1:
+            return results[0].statistics[metric].interval
+        rows = [row for each in results for row in each.answers]
+        values = [row.score if metric == MAIN_METRIC else row.values.get(metric) for row in rows]
+        scored = [(row, value) for row, value in zip(rows, values, strict=True) if value is not None]
+        # Other groups than texts have the same names in other tasks and at other lengths.
+        clusters = [
+            row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group) for row, _ in scored
+        ]
+        interval = mean_interval([value for _, value in scored], clusters)
+        return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
     means = [mean_over_tasks(entry.tasks, part, metric)[0] for entry, part in zip(entries, parts, strict=True)]
     if protocol.aggregation == "mean over entries":
         return mean_of_means(means)
     return area_over_lengths({entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)})
-
-
-def _pool(results: Sequence[Result], metric: str) -> Interval:
-    """Return the mean over all answers of several runs; of a single run, the run's own mean and interval."""
-    if len(results) == 1:
-        return results[0].statistics[metric].interval
-    rows = [row for each in results for row in each.answers]
-    values = [row.score if metric == MAIN_METRIC else row.values.get(metric) for row in rows]
-    scored = [(row, value) for row, value in zip(rows, values, strict=True) if value is not None]
-    interval = mean_interval([value for _, value in scored], [_cluster(row) for row, _ in scored])
-    return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
-
-
-def _cluster(row: InstanceScore) -> object:
-    # Other groups than texts have the same names in other tasks and at other lengths.
-    return row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group)
 
 
 def published_interval(row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()) -> Interval:
@@ -248,12 +216,12 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
         effort: the reasoning effort of the user's model; None if it is not known.
     """
     published = published_interval(row, protocol, [own])
-    reasons = [
-        *own.reasons,
-        *(f"the page does not say {what}" for what in protocol.not_stated),
-        *_effort_reasons(row, effort),
-        *_cut_reasons(own, published),
-    ]
+    reasons = [*own.reasons, *(f"the page does not say {what}" for what in protocol.not_stated)]
+    if not row.effort:
+        reasons.append("the page does not say the reasoning effort")
+    elif row.effort != (effort or NO_REASONING):
+        reasons.append(f"the published effort is {row.effort}, and yours is {effort or 'not known'}")
+    reasons += _cut_reasons(own, published)
     what = f"{row.text or format(row.value, 'g')} of {row.label}"
     if reasons:
         return Verdict("not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}.")
@@ -267,14 +235,6 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
     return Verdict(kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}.")
-
-
-def _effort_reasons(row: Reported, effort: str | None) -> list[str]:
-    if not row.effort:
-        return ["the page does not say the reasoning effort"]
-    if row.effort == (effort or NO_REASONING):
-        return []
-    return [f"the published effort is {row.effort}, and yours is {effort or 'not known'}"]
 
 
 def _cut_reasons(own: Measurement, published: Interval) -> list[str]:

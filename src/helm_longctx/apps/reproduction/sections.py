@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from helm_longctx.apps.reproduction.reproduction import Measurement, measure, published_interval
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
-from helm_longctx.documents.numbers import MARK, percent, range_text
+from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
+from helm_longctx.documents.numbers import MARK, marked, percent, range_text
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, show_model
-from helm_longctx.tasks.publications import Protocol, Reported
+from helm_longctx.tasks.publications import Protocol
 from helm_longctx.tasks.registry import find_protocols
 
 ABOUT = (
@@ -46,8 +46,32 @@ def reported_sections(board: Board) -> list[Section]:
     for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
         if protocol.rows and not protocol.is_table and (found := measure(protocol, board.benchmark, results)):
             families.setdefault(protocol.family, []).append((protocol, found))
-    own = [_section(board, family, points) for family, points in families.items()]
+    own = [_make_section(board, family, points) for family, points in families.items()]
     return [*own, *_published_sections(board)]
+
+
+def _make_section(board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]) -> Section:
+    name = f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip("-")
+    own = list(dict.fromkeys(each.model for _, found in points for each in found))
+    published = list(dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows))
+    columns = [*text_columns("Reported"), *(Column(show_model(model)) for model in own), *map(Column, published)]
+    rows = []
+    for protocol, found in points:
+        measured, reported = ({each: Cell("") for each in names} for names in (own, published))
+        for each in found:
+            interval, tag = each.interval, "lacking" if each.reasons else ""
+            ends = range_text(interval.low, interval.high) or "unknown"
+            text, note = marked(percent(interval.mean), each.reasons), "; ".join(each.reasons)
+            measured[each.model] = Cell(text, interval.mean, ends, note, tag=tag)
+        for row in protocol.rows:
+            interval = published_interval(row, protocol, found)
+            ends = range_text(interval.low, interval.high) or "unknown"
+            note = f"{row.origin}. {row.source.settings}".strip()
+            reported[row.label] = Cell(row.number_text, interval.mean, ends, note)
+        rows.append([Cell(protocol.point or protocol.title), *measured.values(), *reported.values()])
+    first = points[0][0]
+    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
+    return Section(name, family, [Table(name, family, columns, rows, about)])
 
 
 def _published_sections(board: Board) -> list[Section]:
@@ -79,50 +103,3 @@ def _published_sections(board: Board) -> list[Section]:
     table = Table(f"{name}-table", "All published numbers", _HEADS, cells, OVER_TIME, search=True)
     figure = Figure(f"{name}-plot", "Published numbers over time", OVER_TIME, over_time(), points)
     return [Section(name, "Published over time", [figure, table] if points else [table])]
-
-
-def _section(board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]) -> Section:
-    name = f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip("-")
-    own = list(dict.fromkeys(each.model for _, found in points for each in found))
-    published = list(dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows))
-    columns = [
-        Column("Reported", is_number=False),
-        *(Column(show_model(model)) for model in own),
-        *map(Column, published),
-    ]
-    rows = [_row(protocol, found, own, published) for protocol, found in points]
-    first = points[0][0]
-    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
-    return Section(name, family, [Table(name, family, columns, rows, about)])
-
-
-def _row(protocol: Protocol, found: Sequence[Measurement], own: Sequence[str], published: Sequence[str]) -> list[Cell]:
-    by_model = {each.model: each for each in found}
-    by_label = {row.label: row for row in protocol.rows}
-    return [
-        Cell(protocol.point or protocol.title),
-        *(_own_cell(by_model.get(model)) for model in own),
-        *(_published_cell(by_label.get(label), protocol, found) for label in published),
-    ]
-
-
-def _own_cell(found: Measurement | None) -> Cell:
-    if found is None:
-        return Cell("")
-    text = percent(found.interval.mean) + (f" {MARK}" if found.reasons else "")
-    tag = "lacking" if found.reasons else ""
-    return Cell(
-        text,
-        found.interval.mean,
-        range_text(found.interval.low, found.interval.high) or "unknown",
-        "; ".join(found.reasons),
-        tag=tag,
-    )
-
-
-def _published_cell(row: Reported | None, protocol: Protocol, found: Sequence[Measurement]) -> Cell:
-    if row is None:
-        return Cell("")
-    note = f"{row.origin}. {row.source.settings}".strip()
-    interval = published_interval(row, protocol, found)
-    return Cell(row.number_text, interval.mean, range_text(interval.low, interval.high) or "unknown", note)

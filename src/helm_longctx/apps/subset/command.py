@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import orjson
@@ -85,19 +85,20 @@ class Proposal:
     def conf(self) -> str:
         """Return the file with its run entries, for `helm-run --conf-paths`."""
         about = f"A part of {self.benchmark.title}, from `helm-longctx subset`. Name the models: --models-to-run …"
-        return entry_file(about, (entry for cell in self.selection() for entry in self._entries(*cell)))
-
-    def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
-        tasks = [task for task in row.tasks if task.exists_at(length)]
-        # It is rounded first, because a share times a number of questions can exceed a whole number in the last digit.
-        samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
-        at = [] if length is None else [f"length={length_label(length)}"]
-        # A whole category is one entry, if all its tasks are asked equally many questions.
-        whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
-        for task in tasks[:1] if whole else tasks:
-            name = [] if whole or len(row.category.tasks) == 1 else [f"{self.benchmark.task_argument}={task.argument}"]
-            count = [f"num_samples={samples[task.name]}"] if share < 1 else []
-            yield f"{row.entry}:{','.join([*name, *at, *count, 'model=text'])}"
+        entries = []
+        for row, length, share in self.selection():
+            tasks = _find_tasks(row.tasks, length)
+            # It is rounded first, because a share of a number can exceed a whole number in the last digit.
+            samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
+            at = [] if length is None else [f"length={length_label(length)}"]
+            # A whole category is one entry, if all its tasks are asked equally many questions.
+            whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
+            for task in tasks[:1] if whole else tasks:
+                is_alone = whole or len(row.category.tasks) == 1
+                name = [] if is_alone else [f"{self.benchmark.task_argument}={task.argument}"]
+                count = [f"num_samples={samples[task.name]}"] if share < 1 else []
+                entries.append(f"{row.entry}:{','.join([*name, *at, *count, 'model=text'])}")
+        return entry_file(about, entries)
 
 
 def propose(
@@ -121,7 +122,7 @@ def propose(
         )
     shape = [[(row.tasks, length) for length in lengths] for row in rows]
     questions = np.array(
-        [[sum(t.sample(Settings(length)) for t in _at(tasks, length)) for tasks, length in row] for row in shape]
+        [[sum(t.sample(Settings(at)) for t in _find_tasks(tasks, at)) for tasks, at in row] for row in shape]
     )
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
@@ -130,7 +131,16 @@ def propose(
     one, other = np.sort(models[: len(models) // 2]), np.sort(models[len(models) // 2 :])
     subset = find_subset(scores.of_models(one), wish, most, seed)
     rest = scores.of_models(other)
-    references = _references(rest.table, lengths)
+    # The rankings that a subset should keep.
+    flat = rest.table.reshape(len(rest.table), -1)
+    references = {
+        "the mean of everything": flat.mean(axis=1),
+        "Borda": borda(flat),
+        "the interquartile mean": np.array([interquartile_mean(each) for each in flat]),
+    }
+    for place, length in enumerate(lengths):
+        if length is not None:
+            references[f"the mean at {length_label(length)}"] = rest.table[:, :, place].mean(axis=1)
     checks = {name: agreement(rest, subset, values) for name, values in references.items()} if subset else {}
     return Proposal(subset, benchmark, rows, lengths, scores, checks)
 
@@ -165,29 +175,13 @@ def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row
     return tuple(rows), tuple(lengths), complete
 
 
-def _references(table: Floats, lengths: Iterable[int | None]) -> dict[str, Floats]:
-    """Return the scores for the rankings that a subset should keep: of everything by several measures, by length."""
-    flat = table.reshape(len(table), -1)
-    at = {
-        f"the mean at {length_label(length)}": table[:, :, place].mean(axis=1)
-        for place, length in enumerate(lengths)
-        if length is not None
-    }
-    return {
-        "the mean of everything": flat.mean(axis=1),
-        "Borda": borda(flat),
-        "the interquartile mean": np.array([interquartile_mean(scores) for scores in flat]),
-        **at,
-    }
-
-
-def _at(tasks: Iterable[Task], length: int | None) -> list[Task]:
+def _find_tasks(tasks: Iterable[Task], length: int | None) -> list[Task]:
     return [task for task in tasks if task.exists_at(length)]
 
 
 def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
     settings = Settings(length)
-    return sum(t.sample(settings) * t.depths * t.repeats * price(t, length) for t in _at(tasks, length))
+    return sum(t.sample(settings) * t.depths * t.repeats * price(t, length) for t in _find_tasks(tasks, length))
 
 
 def subset(
@@ -223,7 +217,15 @@ def subset(
     results = [each for board in boards for each in (*board.tasks, *(c for c in board.categories if not c.parts))]
     proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
     if json_path:
-        json_path.write_bytes(orjson.dumps(_json(proposal), option=orjson.OPT_INDENT_2))
+        content = {
+            "parts": [
+                {"entry": row.entry, "title": row.title, "length": length, "questions": share}
+                for row, length, share in proposal.selection()
+            ],
+            "price": proposal.subset.price if proposal.subset else None,
+            "agreement": {name: vars(found) for name, found in proposal.checks.items()},
+        }
+        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     if proposal.subset is None or proposal.agreement is None:
         print(f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}.")
         raise typer.Exit(1)
@@ -269,14 +271,3 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
     for name, found in proposal.checks.items():
         interval = f"{found.rho:.3f} ({range_text(found.low, found.high, '{:.3f}'.format)})"
         print(f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use")
-
-
-def _json(proposal: Proposal) -> dict[str, Any]:
-    return {
-        "parts": [
-            {"entry": row.entry, "title": row.title, "length": length, "questions": share}
-            for row, length, share in proposal.selection()
-        ],
-        "price": proposal.subset.price if proposal.subset else None,
-        "agreement": {name: found.__dict__ for name, found in proposal.checks.items()},
-    }

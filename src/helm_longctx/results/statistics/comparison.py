@@ -177,13 +177,16 @@ def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], look
     if not n:
         return Comparison(Interval(math.nan, math.nan, math.nan, 0), math.nan)
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
-    found = _sign_flips(differences, weights, codes)
+    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
+    sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
+    variance = float(padded_squares(sums, sizes, np.ones((1, len(sums))))[0])
+    found = _SignFlips(mean, variance, float(sums @ sizes), float((sizes**2).sum()))
     p_value, quantile = found.p_value(), normal_quantile()
     if looks:
         p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
         quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
     low, high = found.interval(quantile)
-    return Comparison(Interval(found.mean, low, high, n), p_value, wins, losses, n - wins - losses)
+    return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
 
 
 @dataclass(frozen=True)
@@ -219,14 +222,6 @@ class _SignFlips:
         root = math.sqrt(max(linear**2 - leading * (self.mean**2 - level * self.variance), 0.0))
         low, high = (linear - root) / leading, (linear + root) / leading
         return max(-1.0, min(low, self.mean)), min(1.0, max(high, self.mean))
-
-
-def _sign_flips(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -> _SignFlips:
-    """Return the test of a weighted mean of differences; see `_compare`."""
-    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
-    sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
-    variance = float(padded_squares(sums, sizes, np.ones((1, len(sums))))[0])
-    return _SignFlips(mean, variance, float(sums @ sizes), float((sizes**2).sum()))
 
 
 def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:

@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from helm_longctx.results.statistics.intervals import Floats, normal_quantile
+from helm_longctx.results.statistics.intervals import normal_quantile
 
 FEWEST = 4
 """Smallest number of pairs for an interval."""
@@ -59,8 +59,12 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     first, second = rankdata(first), rankdata(second)
     rho = float(np.corrcoef(first, second)[0, 1])
     pairs = n if clusters is None else min(clusters, n)
-    is_exact = pairs == n <= _MOST_EXACT
-    p_value = _exact(first, second) if is_exact else _approximate(rho, pairs)
+    if pairs == n <= _MOST_EXACT:
+        # The share of all orders of the second column whose correlation is as far from 0 as the observed one.
+        first, second = first - first.mean(), second - second.mean()
+        p_value = float((np.abs(second[_orders(n)] @ first) >= abs(first @ second) - 1e-9).mean())
+    else:
+        p_value = _approximate(rho, pairs)
     return Correlation(rho, p_value, *_fisher(rho, pairs), n)
 
 
@@ -71,12 +75,6 @@ def matrix(columns: Mapping[str, ArrayLike]) -> dict[tuple[str, str], Correlatio
         The correlation by the names of both, the earlier column first.
     """
     return {(one, other): spearman(columns[one], columns[other]) for one, other in combinations(columns, 2)}
-
-
-def _exact(first: Floats, second: Floats) -> float:
-    """Return the share of all orders of the second column whose correlation is as far from 0 as the observed one."""
-    first, second = first - first.mean(), second - second.mean()
-    return float((np.abs(second[_orders(len(first))] @ first) >= abs(first @ second) - 1e-9).mean())
 
 
 def _approximate(rho: float, n: int) -> float:

@@ -66,11 +66,12 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     codes = group_codes(groups, len(scores))
     if not scores.size:
         return Interval(math.nan, math.nan, math.nan, 0)
+    mean, n = float(scores.mean()), len(scores)
     # Wilson's interval is for proportions. It also holds for scores in 0…1, which vary no more than right and wrong
     # answers.
     if scores.min() < 0 or scores.max() > 1:
-        return _student_interval(scores, codes)
-    mean, n = float(scores.mean()), len(scores)
+        half = t_quantile(_freedom(codes)) * _clustered_error(scores, codes)
+        return Interval(mean, mean - half, mean + half, n)
     is_independent = int(codes.max()) + 1 == n
     if not (is_independent and bool(np.isin(scores, (0, 1)).all())):
         # The variance is estimated from the clusters, so Student's quantile is used.
@@ -309,24 +310,15 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
     rows = [row for row, each in enumerate(clusters) if any(times[group] > 1 for group in each)]
     if rows:
         groups = dict.fromkeys(group for row in rows for group in clusters[row])
+        # A row for each sample, a column for each cluster.
         errors = np.array([[clusters[row].get(group, 0.0) for group in groups] for row in rows])
-        factors[rows] = _shared_ratio(errors, [widths[row] for row in rows])
+        sums, wide = errors.sum(axis=0), [widths[row] for row in rows]
+        # If all clusters have the same error in each sample, the widths are added instead of their squares.
+        largest = sum(wide) ** 2 / float(np.square(wide).sum())
+        ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), PRIOR_DEFF)
+        # A ratio below 1 is mostly chance.
+        factors[rows] = max(ratio, 1.0)
     return factors
-
-
-def _shared_ratio(errors: Floats, widths: Sequence[float]) -> float:
-    """Return the ratio of the variance of a sum of samples with shared clusters to the variance of independent samples.
-
-    Args:
-        errors: shape (samples, clusters): the sums of the errors.
-        widths: the width of each sample's interval.
-    """
-    sums = errors.sum(axis=0)
-    # If all clusters have the same error in each sample, the widths are added instead of their squares.
-    largest = sum(widths) ** 2 / float(np.square(widths).sum())
-    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), PRIOR_DEFF)
-    # A ratio below 1 is mostly chance.
-    return max(ratio, 1.0)
 
 
 def _shrink(part: float, whole: float, largest: float, weight: float, prior: float) -> float:
@@ -340,12 +332,6 @@ def _informative(errors: Floats) -> float:
     squares = errors**2
     fourth = float((squares**2).sum())
     return float(squares.sum()) ** 2 / fourth if fourth > 1e-24 else 0.0
-
-
-def _student_interval(values: Floats, codes: NDArray[np.intp]) -> Interval:
-    mean = float(values.mean())
-    half = t_quantile(_freedom(codes)) * _clustered_error(values, codes)
-    return Interval(mean, mean - half, mean + half, len(values))
 
 
 def _clustered_error(values: Floats, codes: NDArray[np.intp]) -> float:

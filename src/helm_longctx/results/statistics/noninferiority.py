@@ -122,16 +122,14 @@ class _Test:
         verdict = Verdict.WORSE if p_worse < ONE_SIDED else verdict
         is_open = verdict is Verdict.UNDECIDED
         is_suspect = is_open and p_drop is not None and p_drop < ONE_SIDED
-        more = self._missing(power, parts) if is_open and (is_suspect or p_drop is None) else 0
+        more = 0
+        if is_open and (is_suspect or p_drop is None):
+            # As many as are needed if the differences vary as in these.
+            sample, n = Sample.of(self._clusters), self._found.effect.n
+            looks = tuple(each / n for each in self._able)
+            needed = clusters_to_decide(sample, self._margin, power, (ONE_SIDED, ONE_SIDED / parts), looks)
+            more = max(1, round(n * needed / sample.clusters) - n)
         return Drop(replace(self._found, effect=effect), p_worse, verdict, more, is_suspect)
-
-    def _missing(self, power: float, parts: int) -> int:
-        """Return how many more instances are needed, if the differences vary as in these."""
-        sample, n = Sample.of(self._clusters), self._found.effect.n
-        errors = ONE_SIDED, ONE_SIDED / parts
-        looks = tuple(each / n for each in self._able)
-        needed = clusters_to_decide(sample, self._margin, power, errors, looks)
-        return max(1, round(n * needed / sample.clusters) - n)
 
 
 def visible_drop(clusters: int, changed: float, depths: int, power: float) -> float:

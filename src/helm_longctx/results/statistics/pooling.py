@@ -67,10 +67,13 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
     strengths = np.asarray(ilsr_pairwise_dense(wins + prior), dtype=float)
     codes = group_codes(groups, table.shape[1])
     covariances = _covariances(table, compared + 2 * prior, strengths, codes)
-    comparisons = {
-        (names[i], names[j]): _compare(float(strengths[i] - strengths[j]), [_variance(c, i, j) for c in covariances])
-        for i, j in combinations(range(len(names)), 2)
-    }
+    comparisons = {}
+    for i, j in combinations(range(len(names)), 2):
+        difference = float(strengths[i] - strengths[j])
+        error = math.sqrt(max(float(c[i, i] + c[j, j] - 2 * c[i, j]) for c in covariances))
+        half = normal_quantile() * error
+        interval = Interval(difference, difference - half, difference + half, 0)
+        comparisons[names[i], names[j]] = Comparison(interval, two_sided(abs(difference) / error))
     ranks = rank_ranges(dict(zip(names, strengths, strict=True)), find_differences(comparisons))
     errors = np.sqrt(np.max([np.diag(each) for each in covariances], axis=0))
     counts = (~np.isnan(table)).sum(axis=1)
@@ -99,14 +102,3 @@ def _covariances(table: Floats, compared: Floats, strengths: Floats, codes: NDAr
     clusters = gradients.shape[1]
     clustered = inverse @ (gradients @ gradients.T) @ inverse * clusters / max(clusters - 1, 1)
     return np.asarray(inverse, dtype=float), np.asarray(clustered, dtype=float)
-
-
-def _variance(covariance: Floats, i: int, j: int) -> float:
-    """Return the variance of the difference of two strengths."""
-    return float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
-
-
-def _compare(difference: float, variances: Sequence[float]) -> Comparison:
-    error = math.sqrt(max(variances))
-    half = normal_quantile() * error
-    return Comparison(Interval(difference, difference - half, difference + half, 0), two_sided(abs(difference) / error))

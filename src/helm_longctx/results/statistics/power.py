@@ -172,13 +172,9 @@ def _is_certain(sample: Sample) -> bool:
 
 
 def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
-    if samples[0].spread.is_paired:
-        return _smallest_paired(samples, difference, quantile)
-    return _smallest_unpaired(samples, samples, difference, quantile)
-
-
-def _smallest_paired(samples: Sequence[Sample], difference: float, quantile: float) -> float:
-    """Return what the difference must be at least if it is as large as given: see `comparison._sign_flips`."""
+    """Return what the difference must be at least if it is as large as given: see `compare_pairs`."""
+    if not samples[0].spread.is_paired:
+        return _smallest_unpaired(samples, samples, difference, quantile)
     count = len(samples)
     # Models that never differed can differ on the next question.
     variances = [each.spread.variance or 1 / each.questions for each in samples]

@@ -126,12 +126,6 @@ def sequential_interval(values: ArrayLike, error: float = ERROR, bounds: Bounds 
     return Interval(mean, low, high, len(scaled))
 
 
-def is_precise(values: ArrayLike, width: float, error: float = ERROR, bounds: Bounds = SCORES) -> bool:
-    """Say whether the `sequential_interval` is at most as wide as `width`, so that sampling can stop."""
-    interval = sequential_interval(values, error, bounds)
-    return interval.high - interval.low <= width
-
-
 def _scale(values: ArrayLike, bounds: Bounds) -> Floats:
     """Return the values in 0…1."""
     array = np.asarray(values, dtype=float)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -100,7 +99,11 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
         random = np.random.default_rng(seed)
         draws = [_draw(scores, share, random) for _ in range(DRAWS)]
         cost = scores.cost(share) / scores.price.sum()
-        for rows, columns in _choices(*cost.shape):
+        of_rows, of_columns = map(_sets, cost.shape)
+        # All combinations of sets of rows and sets of columns, in blocks.
+        for start in range(0, len(of_rows) * len(of_columns), _BLOCK):
+            places = np.arange(start, min(start + _BLOCK, len(of_rows) * len(of_columns)))
+            rows, columns = of_rows[places // len(of_columns)], of_columns[places % len(of_columns)]
             price = np.einsum("sr,rc,sc->s", rows, cost, columns)
             cheap = np.flatnonzero(price < best.price if best else price <= most)
             agreements = _agreements(draws, rows[cheap], columns[cheap])
@@ -135,13 +138,22 @@ def _places(chosen: Choices) -> tuple[int, ...]:
 
 
 def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices) -> Floats:
-    """Return the least agreement of each subset in all draws."""
+    """Return the least agreement of each subset in all draws: 0 for one whose means do not differ."""
+    from scipy.stats import rankdata
+
     if not len(rows):
         return np.zeros(0)
     # Each subset has a weight for each cell, so that one product of matrices gives the means of all subsets.
     weights = np.einsum("sr,sc->rcs", rows * 1.0, columns * 1.0)
     weights = weights.reshape(-1, len(rows)) / weights.sum(axis=(0, 1))
-    return np.asarray(np.min([_correlate(part @ weights, full) for part, full in draws], axis=0))
+    found = []
+    for part, full in draws:
+        # Spearman's correlation of each column. `spearmanr` would correlate all pairs of up to 4,096 columns.
+        ranks, expected = rankdata(part @ weights, axis=0), rankdata(full)
+        ranks, expected = ranks - ranks.mean(axis=0), expected - expected.mean()
+        scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
+        found.append(np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0))
+    return np.asarray(np.min(found, axis=0))
 
 
 def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Floats, Floats]:
@@ -155,15 +167,6 @@ def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Fl
     return table.reshape(len(table), -1), part.table.mean(axis=(1, 2))
 
 
-def _choices(rows: int, columns: int) -> Iterator[tuple[Choices, Choices]]:
-    """Yield all combinations of sets of rows and sets of columns, in blocks."""
-    of_rows, of_columns = _sets(rows), _sets(columns)
-    total = len(of_rows) * len(of_columns)
-    for start in range(0, total, _BLOCK):
-        places = np.arange(start, min(start + _BLOCK, total))
-        yield of_rows[places // len(of_columns)], of_columns[places % len(of_columns)]
-
-
 def _sets(size: int) -> Choices:
     """Return all non-empty sets of `size` things; if there are too many, the small ones, which are cheap, and all."""
     # The whole set is always included, because only it is certain to agree.
@@ -173,14 +176,3 @@ def _sets(size: int) -> Choices:
     for row, places in zip(sets, chosen, strict=True):
         row[list(places)] = True
     return sets
-
-
-def _correlate(means: Floats, reference: Floats) -> Floats:
-    """Spearman's correlation of each column with the reference; 0 for a column without differences."""
-    from scipy.stats import rankdata
-
-    # Not `spearmanr`, which would correlate all pairs of up to 4,096 columns.
-    ranks, expected = rankdata(means, axis=0), rankdata(reference)
-    ranks, expected = ranks - ranks.mean(axis=0), expected - expected.mean()
-    scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
-    return np.asarray(np.divide(expected @ ranks, scale, out=np.zeros(means.shape[1]), where=scale > 0))
