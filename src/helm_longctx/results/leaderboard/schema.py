@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.results.boards import Board, label
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
