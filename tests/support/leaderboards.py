@@ -12,7 +12,7 @@ from helm.common.codec import from_json
 
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
-from helm_longctx.results.leaderboard.summarizer import write_pages
+from helm_longctx.results.leaderboard.summarizer import write_leaderboard
 from helm_longctx.results.reading import read_results
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -21,7 +21,7 @@ def summarize_suite(suite: str, output_path: Path) -> list[Board]:
     """Write the tables and pages of a suite, as `summarize` does, and return its boards."""
     results = read_results(output_path / "runs" / suite, BENCHMARKS, keep_answers=False)
     boards = make_boards(results, BENCHMARKS)
-    write_pages(results, boards, suite, output_path)
+    write_leaderboard(results, boards, suite, output_path)
     return boards
 
 

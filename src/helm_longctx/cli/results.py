@@ -87,14 +87,14 @@ def summarize(
 
 def show_scores(suite: str, output_path: Path, schema_path: Path | None = None, as_json: bool = False) -> None:
     """Summarize a suite, whose registries are filled, and print its scores, or raise an `InputError`."""
-    from helm_longctx.results.leaderboard.summarizer import write_pages
+    from helm_longctx.results.leaderboard.summarizer import write_leaderboard
 
     folder = suite_folder(output_path, suite)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():  # HELM prints warnings
         results = read_results(folder, BENCHMARKS, keep_answers=False)
         boards = make_boards(results, BENCHMARKS)
         try:
-            write_pages(results, boards, suite, output_path, schema_path)
+            write_leaderboard(results, boards, suite, output_path, schema_path)
         except Exception as error:
             if not is_format_error(error):
                 raise

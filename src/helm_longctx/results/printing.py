@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.documents.numbers import MARK, in_brackets, marked, percent, range_text
+from helm_longctx.documents.numbers import MARK, interval_text
 from helm_longctx.results.boards import Board, ScoreKey, label, score_key
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result
@@ -72,16 +72,11 @@ def _judge_notes(board: Board) -> Iterator[str]:
     for key, results in found.items():
         if len(results) > 1:
             scores = [
-                f"{_score_text(each)} by {' and '.join(sorted(each.judges))}"
+                f"{interval_text(each.interval, is_marked=each.caveats)} by {' and '.join(sorted(each.judges))}"
                 + " (in the table)" * (each is board.scores.get(key))
                 for each in results
             ]
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
-
-
-def _score_text(result: Result) -> str:
-    mean, low, high, _ = astuple(result.interval)
-    return in_brackets(marked(percent(mean), result.caveats), range_text(low, high))
 
 
 def _cut_notes(board: Board) -> Iterator[str]:

@@ -71,7 +71,11 @@ def task_statistics(
     """Return the statistics of a task (None for another package's), with bounds, and without known errors."""
     found = _statistics(rows, means)
     if task and MAIN_METRIC in found:
-        found |= _cut_statistics(task, rows) | _statistics_without_errors(task, rows, errata)
+        if any(row.values.get(CUT) for row in rows):
+            found |= {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+        if errata:
+            right = [row for row in rows if row.instance not in errata]
+            found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
     return found
 
 
@@ -95,23 +99,6 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
     # A task's score is also stored under a separate name, which only the task's mean has.
     own = task_score(rows[0].task)
     return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
-
-
-def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
-    """Return the bounds of a task's score (`results/score_rows.py`); nothing if no answer was cut."""
-    if not any(row.values.get(CUT) for row in rows):
-        return {}
-    return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
-
-
-def _statistics_without_errors(
-    task: Task, rows: Sequence[InstanceScore], errata: Mapping[str, object]
-) -> dict[str, Statistic]:
-    """Return the score of a task's questions without known errors; nothing if no question has one."""
-    if not errata:
-        return {}
-    right = [row for row in rows if row.instance not in errata]
-    return {WITHOUT_ERRORS: _score_of(WITHOUT_ERRORS, task, partial(values_of, right))}
 
 
 def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:

@@ -96,7 +96,12 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
         tasks = [] if alike else [task for each in benchmarks if entry in each.entries for task in each.tasks]
         headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
         alone = (metric or main,)
-    scores, samples = [], _samples(run / STATES)
+    scores: list[InstanceScore] = []
+    samples: dict[tuple[str, str], Sample | None] = {}
+    if (states := run / STATES).is_file():
+        with reading(states):
+            instances = (state["instance"] for state in read_states(states))
+            samples = {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
     with reading(path):
         for row in read_rows(path):
             for task, values in _by_task(row, split).items():
@@ -206,15 +211,6 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
             if group["name"] in groups and "$" not in main:
                 return main, group["environment"].get("main_split", "test")
     return MAIN_METRIC, "test"
-
-
-def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
-    """Return our sample of each instance, by id and task; None for another scenario's instances."""
-    if not path.is_file():
-        return {}
-    with reading(path):
-        instances = (state["instance"] for state in read_states(path))
-        return {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
 
 
 def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:

@@ -73,7 +73,7 @@ MOST_OPTIONS = 59
 """Largest number of groups in the selector of HELM's pages."""
 
 
-def write_pages(
+def write_leaderboard(
     results: Sequence[Result], boards: Sequence[Board], suite: str, output_path: Path, schema_path: Path | None = None
 ) -> None:
     """Write the tables and pages of a suite as `helm-summarize`, with filled registries, from its results."""
@@ -141,9 +141,10 @@ class LongContextSummarizer(Summarizer):
         """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
         own = self.runs
         self.runs = [*own, *self._scores.helm_runs]
-        shown = [get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs]
-        titles = Counter(each.display_name for each in {each.name: each for each in shown}.values())
-        for each in shown:
+        models = [get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs]
+        shown = {each.name: each for each in models}
+        titles = Counter(each.display_name for each in shown.values())
+        for each in shown.values():
             if titles[each.display_name] > 1:
                 # HELM's pages would show `my/x` and `other/x` as `x`.
                 each.display_name = each.name
@@ -325,19 +326,19 @@ class LongContextSummarizer(Summarizer):
         rows = {
             adapter: runs
             for adapter, runs in options["adapter_to_runs"].items()
-            if any(self._has_statistic(run, names, sub_split) for run in runs)
+            if any(
+                sub_split in (None, stat.name.sub_split)
+                for run in runs
+                for parts in [self._stats_by_name(run)]
+                for name in names & parts.keys()
+                for stat in parts[name].stats
+            )
         }
         if not rows:
             return Table("empty", [], [])
         # HELM makes a file name of the names of the group and the table, which are long for a jury.
         options |= {"adapter_to_runs": rows, "name": _file_name(options["name"])}
         return mark_table(arrange_table(super().create_group_table(**options)))
-
-    def _has_statistic(self, run: Run, names: set[str], sub_split: str | None) -> bool:
-        parts = self._stats_by_name(run)
-        return any(
-            sub_split in (None, stat.name.sub_split) for name in names & parts.keys() for stat in parts[name].stats
-        )
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
         """Make the tables of a group without subgroups: HELM's if it is not ours; none if it has no page."""
@@ -464,7 +465,7 @@ class LongContextSummarizer(Summarizer):
 
     @cached_property
     def found(self) -> Suite:
-        """The results of the suites, and their boards, which `write_pages` gives."""
+        """The results of the suites, and their boards, which `write_leaderboard` gives."""
         suites = map(Path, self.run_suite_paths)
         results = [each for suite in suites for each in read_results(suite, BENCHMARKS, keep_answers=False)]
         return Suite(results, make_boards(results, BENCHMARKS))
