@@ -12,9 +12,9 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from core_evals.helm_longctx.results import read_results, write_files
-from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.runner import LongContextRunner
 from tests.runner.making import deployed, make_run
+from tests.support.leaderboards import summarize_suite
 
 ENTRY = "helmet_recall:length=8k,num_samples=4,model=longctx/lexical"
 

@@ -21,7 +21,7 @@ STATISTICS = {
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
 DECISIONS = {
-    "results/means.py": ("results/test_results.py",),
+    "results/boards.py": ("results/test_results.py",),
     "results/comparison.py": (
         "results/test_compare.py",
         "results/test_scrutiny.py",

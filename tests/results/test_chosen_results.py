@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from helm_longctx.results.boards import choose_results
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.means import choose_results
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval
 

@@ -13,11 +13,11 @@ from helm_longctx.apps.report.build import write_report
 from helm_longctx.documents import numbers
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.results.boards import read_suite
+from helm_longctx.results.cells import score_tables
 from helm_longctx.results.comparison import Table, find_differences
-from helm_longctx.results.leaderboard.summarizer import summarize_suite
-from helm_longctx.results.printing import score_tables
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
+from tests.support.leaderboards import summarize_suite
 
 ENTRY = "helmet_recall:length=8k"
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.apps.exchange.export import AVERAGE
-from helm_longctx.results.boards import make_boards, shorten_folders
+from helm_longctx.results.boards import category_results, choose_tasks, make_boards, overall_results, shorten_folders
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.means import category_results, choose_tasks, overall_results
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.statistics.correlation import matrix, spearman

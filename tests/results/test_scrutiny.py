@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.leaderboard.summarizer import summarize_suite
-from helm_longctx.results.means import NO_SCORE
-from helm_longctx.results.printing import notes, score_tables
+from helm_longctx.results.cells import score_tables
+from helm_longctx.results.printing import notes
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.score_rows import bounds, find_wide_bounds, without_errors
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.task_statistics import CUT, WITHOUT_ERRORS, Statistic, cut_values
+from helm_longctx.results.task_statistics import CUT, WITHOUT_ERRORS, Statistic, cut_values, without_ends
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run
+from tests.support.leaderboards import summarize_suite
 
 PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"
 RECALL = "helmet_recall:length=8k,model=a/b"
@@ -174,7 +174,7 @@ def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
     assert bounds(replace(category, parts=tuple(known))) is not None
     unknown = replace(known[0], statistics={})
     assert bounds(replace(category, parts=(unknown, *known[1:]))) is None
-    none = replace(unknown, interval=NO_SCORE)
+    none = replace(unknown, interval=without_ends(math.nan))
     assert bounds(replace(category, parts=(none, *known[1:]))) == bounds(replace(category, parts=tuple(known[1:])))
 
 
@@ -187,9 +187,9 @@ def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path)
     found = without_errors(replace(category, parts=(right, *parts[1:])))
     assert found is not None
     assert found.mean == pytest.approx((0.9 + 0.5 * (len(parts) - 1)) / len(parts))
-    nothing = replace(right, statistics={WITHOUT_ERRORS: Statistic(NO_SCORE)})
+    nothing = replace(right, statistics={WITHOUT_ERRORS: Statistic(without_ends(math.nan))})
     assert without_errors(nothing) is None
     assert without_errors(replace(category, parts=(nothing, *parts[1:]))) is None
-    others = without_errors(replace(category, parts=(replace(nothing, interval=NO_SCORE), *parts[1:])))
+    others = without_errors(replace(category, parts=(replace(nothing, interval=without_ends(math.nan)), *parts[1:])))
     assert others is not None
     assert (others.mean, others.n) == (0.5, 10 * (len(parts) - 1))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board, read_suite
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.tasks.registry import find_benchmark
 from tests.results.report.suites import write_suite

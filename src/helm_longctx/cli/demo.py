@@ -29,7 +29,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.printing import score_tables
+from helm_longctx.results.cells import score_tables
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATES, STATS, read_states
 from helm_longctx.runs.journal import NAME as JOURNAL

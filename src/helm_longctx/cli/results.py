@@ -2,7 +2,7 @@
 
 import socket
 import sys
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,8 @@ from helm_longctx.config.shared import LocalPath, OutputPath, Suite, complete_su
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
-from helm_longctx.results.boards import Board, read_suite
+from helm_longctx.results.boards import make_boards, read_suite
+from helm_longctx.results.cells import score_tables
 from helm_longctx.results.leaderboard.schema import (
     add_groups,
     all_sections,
@@ -26,7 +27,8 @@ from helm_longctx.results.leaderboard.schema import (
     restrict_groups,
     suite_schema,
 )
-from helm_longctx.results.printing import answer_addresses, leaderboard_rows, notes, score_tables
+from helm_longctx.results.printing import answer_addresses, leaderboard_rows, notes
+from helm_longctx.results.reading import read_results
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
@@ -80,40 +82,32 @@ def summarize(
     if schema_path:
         read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
-    if not as_json:
-        show_scores(suite, output_path, schema_path)
-        return
-    with redirect_stdout(sys.stderr):  # HELM prints warnings
-        boards = _summarize(suite, output_path, schema_path)
-    rows = list(leaderboard_rows(boards))
-    sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    show_scores(suite, output_path, schema_path, as_json)
 
 
-def show_scores(suite: str, output_path: Path, schema_path: Path | None = None) -> None:
+def show_scores(suite: str, output_path: Path, schema_path: Path | None = None, as_json: bool = False) -> None:
     """Summarize a suite, whose registries are filled, and print its scores, or raise an `InputError`."""
-    boards = _summarize(suite, output_path, schema_path)
+    from helm_longctx.results.leaderboard.summarizer import write_leaderboard
+
+    folder = suite_folder(output_path, suite)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # HELM prints warnings
+        results = read_results(folder, BENCHMARKS, keep_answers=False)
+        boards = make_boards(results, BENCHMARKS)
+        try:
+            write_leaderboard(results, boards, suite, output_path, schema_path)
+        except Exception as error:
+            if not is_format_error(error):
+                raise
+            what = f"{type(error).__name__}: {describe_error(error)}"
+            raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
+    if as_json:
+        rows = list(leaderboard_rows(boards))
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        return
     print_blocks(score_tables(boards))
-    for line in notes(boards):
-        print(escape_invisible(line))
-    for line in answer_addresses(suite_folder(output_path, suite), boards):
+    for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
         print(line)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
-
-
-def _summarize(suite: str, output_path: Path, schema_path: Path | None = None) -> list[Board]:
-    folder = suite_folder(output_path, suite)
-    # A damaged run spec is reported before HELM warns of it.
-    for _ in read_run_specs(folder):
-        pass
-    from helm_longctx.results.leaderboard.summarizer import summarize_suite
-
-    try:
-        return summarize_suite(suite, output_path, schema_path)
-    except Exception as error:
-        if not is_format_error(error):
-            raise
-        what = f"{type(error).__name__}: {describe_error(error)}"
-        raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
 
 
 def reference(

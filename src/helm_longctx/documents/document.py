@@ -103,14 +103,14 @@ class Table:
 
     def plain_rows(self) -> list[list[str | float]]:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
-
-        def plain(cell: Cell, column: Column) -> str | float:
-            if not column.is_number:
-                return cell.text
-            # Nine digits hide the noise of floating-point sums, and no table shows more.
-            return "" if cell.value is None else round(cell.value, 9)
-
-        return [[plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
+        # Nine digits hide the noise of floating-point sums, and no table shows more.
+        return [
+            [
+                cell.text if not column.is_number else "" if cell.value is None else round(cell.value, 9)
+                for cell, column in zip(row, self.columns, strict=True)
+            ]
+            for row in self.rows
+        ]
 
 
 def text_table(

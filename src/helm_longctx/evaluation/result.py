@@ -14,9 +14,10 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, make_boards
+from helm_longctx.results.cells import score_tables
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.comparison import Table
-from helm_longctx.results.printing import notes, score_tables
+from helm_longctx.results.printing import notes
 from helm_longctx.results.reading import Result
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -1,29 +1,31 @@
-"""All scores of a benchmark in a suite. Tables, pages, exports and comparisons show what a board returns."""
+"""All scores of a benchmark in a suite: the runs that count, and their means over tasks and categories.
 
+Tables, pages, exports and comparisons show what a board returns.
+"""
+
+import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
-from helm_longctx.results.means import (
-    OVERALL,
-    category_results,
-    choose_results,
-    choose_tasks,
-    overall_results,
-    tasks_of,
-)
+from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import PUBLISHED, Result, Run, published_results, read_results, read_runs
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHODS
+from helm_longctx.tasks.task import MAIN_METRIC, Task
+
+OVERALL = "overall"
+"""The part that is the mean of a benchmark's averaged categories."""
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
 """The models whose scores need no understanding, and their names in plots."""
@@ -333,16 +335,36 @@ def make_boards(results: Iterable[Result], benchmarks: Iterable[Benchmark], publ
     for result in results:
         groups[result.benchmark, result.metric, sets[result.folder]].append(result)
     short = shorten_folders({folder for _, _, folder in groups})
-    boards = [
-        _make_board(each, metric, folder, short[folder], [*groups[name, metric, folder], *others])
-        for each in benchmarks
-        for name, metric, folder in sorted(groups)
-        if name == each.name
-        for others in [published_results(each) if published and not metric else ()]
-    ]
+    boards = []
+    for each in benchmarks:
+        for name, metric, folder in sorted(groups):
+            if name == each.name:
+                others = published_results(each) if published and not metric else []
+                benchmark, rows = _restrict(each, metric, [*groups[name, metric, folder], *others])
+                # Only one of several runs of a task counts, but a task can be in several categories.
+                tasks, categories = choose_tasks(row for row in rows if row.task), category_results(rows, benchmark)
+                overalls, runs = overall_results(categories, benchmark), list(read_runs(rows))
+                folders = {row.length: row.folder for row in rows if row.folder != folder and not row.is_published}
+                about = (benchmark, folder, short[folder], tasks, categories, overalls, runs, folders, metric)
+                boards.append(Board(*about))
     # The sort is stable.
     boards.sort(key=lambda board: (not board.runs, not board.benchmark.leads))
     return [board for board in boards if board.runs or board.scores]
+
+
+def _restrict(benchmark: Benchmark, metric: str, results: Sequence[Result]) -> tuple[Benchmark, Sequence[Result]]:
+    """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
+    if metric:  # nothing was published, and likelihoods are on another scale
+        benchmark = replace(benchmark, published=tuple, protocols=tuple, effective_score=None)
+    own = {each.entry for each in results if not each.is_published}
+    if own:  # beside own models, a category in no mean that only published models have would be an empty column
+        entries = {*own, *(entry for entry, category in benchmark.entries.items() if category.averaged)}
+        results = [each for each in results if each.entry in entries]
+    categories = tuple(
+        replace(category, tasks=tasks_of(category, results), variants=()) if category.needs_path else category
+        for category in benchmark.categories
+    )
+    return replace(benchmark, categories=categories), results
 
 
 def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
@@ -396,29 +418,142 @@ def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
     return short
 
 
-def _make_board(benchmark: Benchmark, metric: str, folder: str, short_folder: str, results: Sequence[Result]) -> Board:
-    if metric:  # nothing was published, and likelihoods are on another scale
-        benchmark = replace(benchmark, published=tuple, protocols=tuple, effective_score=None)
-    own = {each.entry for each in results if not each.is_published}
-    if own:  # beside own models, a category in no mean that only published models have would be an empty column
-        entries = {*own, *(entry for entry, category in benchmark.entries.items() if category.averaged)}
-        results = [each for each in results if each.entry in entries]
-    tasks = choose_tasks(each for each in results if each.task)
-    benchmark = _with_own_tasks(benchmark, tasks)
-    # Only one of several runs of a task counts, but a task can be in several categories.
-    categories = category_results(results, benchmark)
-    overalls, runs = overall_results(categories, benchmark), list(read_runs(results))
-    folders = {each.length: each.folder for each in results if each.folder != folder and not each.is_published}
-    return Board(benchmark, folder, short_folder, tasks, categories, overalls, runs, folders, metric)
+def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable]) -> list[Result]:
+    """Return for each key the result that counts: the one with the most instances, or else of the official judge.
+
+    Published results count only if there is no other.
+    """
+    best: dict[Hashable, Result] = {}
+    for result in results:
+        earlier = best.setdefault(key(result), result)
+        # The comparison is strict, so that the first of equal results counts.
+        if result is not earlier and _weight(result) > _weight(earlier):
+            best[key(result)] = result
+    return list(best.values())
 
 
-def _with_own_tasks(benchmark: Benchmark, results: Sequence[Result]) -> Benchmark:
-    """Return a benchmark of the user's questions with the tasks that were run; another one unchanged."""
-    categories = tuple(
-        replace(category, tasks=tasks_of(category, results), variants=()) if category.needs_path else category
-        for category in benchmark.categories
-    )
-    return replace(benchmark, categories=categories)
+def _weight(result: Result) -> tuple[bool, bool, int, bool]:
+    # A mean of fewer tasks can have more instances, so the tasks come first.
+    return not result.is_published, result.is_complete, result.interval.n, result.is_official
+
+
+def choose_tasks(results: Iterable[Result]) -> list[Result]:
+    """Return the results of tasks that count, for each judge apart."""
+    return choose_results(results, lambda each: (each.benchmark, each.folder, *score_key(each), each.other_judge))
+
+
+def _place(result: Result) -> tuple[str, int | None, str]:
+    return result.model, result.length, result.context
+
+
+def mean_over_tasks(
+    tasks: Iterable[Task], results: Iterable[Result], metric: str = MAIN_METRIC
+) -> tuple[Interval, tuple[Caveat, ...]]:
+    """Return the unweighted mean of a statistic over tasks, and why it is not comparable.
+
+    Args:
+        tasks: the tasks that the mean should be of.
+        results: results of tasks, in which further tasks are ignored. Of several of a task the one that counts is used.
+    """
+    expected, found = list(tasks), {}
+    chosen = {each.task: each for each in choose_results(results, lambda each: each.task)}
+    for task in expected:
+        if result := chosen.get(task.name):
+            statistic = result.statistics.get(metric)
+            interval = result.interval if metric == MAIN_METRIC else statistic and statistic.interval
+            if interval and not math.isnan(interval.mean):
+                found[task.name] = interval
+    missing = [Caveat("missing", task.name) for task in expected if task.name not in found]
+    others = [caveat for name in found for caveat in chosen[name].caveats]
+    mean = mean_of_means(list(found.values()), [chosen[name].clusters_of(metric) for name in found])
+    return mean, (*missing, *others)
+
+
+def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
+    """Average the tasks of each category, for each model, length, context, folder and judge.
+
+    Missing tasks are in the mean's `caveats`. A published score of a whole category is returned unchanged.
+    """
+    groups: dict[tuple[object, ...], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.benchmark == benchmark.name:
+            judge = result.run.judge if result.run else ""
+            groups[(result.entry, result.folder, *_place(result), judge)].append(result)
+    means = []
+    for rows in groups.values():
+        entry, whole = rows[0].entry, [row for row in rows if not row.task][:1]
+        tasks = tasks_of(benchmark.entries[entry], rows)
+        used = [row for row in rows if row.task in {task.name for task in tasks}]
+        # A run of a variant alone has no mean.
+        means += whole or ([average(entry, tasks, used)] if used else [])
+    return means
+
+
+def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
+    """Return the tasks whose mean is a category's score; of own questions, those that were run."""
+    rows = list(rows)
+    if not category.needs_path:
+        return category.tasks_at(rows[0].length) if rows else category.tasks
+    names = {row.task for row in rows}
+    return tuple(task for task in (*category.tasks, *category.variants) if task.name in names)
+
+
+def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result:
+    """Return the mean of tasks as a result. The rows agree in model, length, context and folder."""
+    chosen = choose_results(rows, lambda each: each.task)
+    interval, caveats = mean_over_tasks(tasks, chosen)
+    about = (rows[0].benchmark, entry, "", *_place(rows[0]))
+    return Result(*about, interval, caveats=caveats, folder=rows[0].folder, metric=rows[0].metric, **_of_parts(chosen))
+
+
+def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
+    """Return the fields of a mean that follow from the results that it is of."""
+    judges = frozenset(judge for part in parts for judge in part.judges)
+    published, failed = any(part.is_published for part in parts), sum(part.failed for part in parts)
+    return {"judges": judges, "failed": failed, "parts": tuple(parts), "is_published": published}
+
+
+def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Result]:
+    """Average the averaged categories of each model at each length, if the benchmark has several or names the mean.
+
+    A model has no overall score, and `caveats` say why, if a category lacks a score or a task, or if different judges
+    judged categories with the same official judge. Other lacks are kept as marks.
+
+    Args:
+        categories: results of `category_results`, of which the best of each category counts.
+    """
+    averaged = [(entry, category) for entry, category in benchmark.entries.items() if category.averaged]
+    if len(averaged) > 1 and not benchmark.overall:
+        return []
+    groups: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
+    entries = {entry for entry, _ in averaged}
+    used = [each for each in categories if each.context == "full" and each.entry in entries]
+    for result in choose_results(used, lambda each: (each.folder, each.entry, *_place(each))):
+        groups[(result.folder, *_place(result))][result.entry] = result
+    overalls = []
+    for found in groups.values():
+        caveats = (
+            *(Caveat("missing", category.name or entry) for entry, category in averaged if entry not in found),
+            *(caveat for each in found.values() for caveat in each.caveats),
+            *_mixed_judges(averaged, found),
+        )
+        is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
+        parts = [found[entry] for entry, _ in averaged] if is_whole else []
+        interval = mean_of_means([each.interval for each in parts], [each.clusters_of() for each in parts])
+        about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
+        first = next(iter(found.values()))
+        overalls.append(replace(first, entry=OVERALL, task="", run=None, statistics={}, **about))
+    return overalls
+
+
+def _mixed_judges(averaged: Sequence[tuple[str, Category]], found: Mapping[str, Result]) -> list[Caveat]:
+    """Return a lack for each official judge in whose place several judged, as one judge gave the published scores."""
+    judges: dict[str, set[str]] = defaultdict(set)
+    for entry, category in averaged:
+        for official in {task.official_judge for task in category.tasks if task.official_judge}:
+            if entry in found:
+                judges[official] |= found[entry].judges
+    return [Caveat("judges", "", " and ".join(sorted(used))) for used in judges.values() if len(used) > 1]
 
 
 def own_boards(boards: Iterable[Board]) -> list[Board]:

@@ -1,16 +1,25 @@
-"""What several pages show alike: scores with intervals and marks, the order and the names of models."""
+"""What terminals and pages show alike: columns of scores with intervals and marks, and models' order and names."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
 
-from helm_longctx.documents.document import Cell
-from helm_longctx.documents.numbers import DASH, MARK, decimals, marked, p_sentence, percent, range_text
-from helm_longctx.results.boards import FLOORS, Board, show_model
+from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.numbers import (
+    DASH,
+    MARK,
+    decimals,
+    interval_text,
+    marked,
+    p_sentence,
+    percent,
+    range_text,
+)
+from helm_longctx.results.boards import FLOORS, OVERALL, Board, label, own_boards, show_model
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result
-from helm_longctx.results.score_rows import score_notes
+from helm_longctx.results.score_rows import score_notes, without_errors
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.ranking import Rank
@@ -20,6 +29,103 @@ SHOWN = 12
 
 FEWEST_PUBLISHED = 4
 """Number of published models in plots, however many own models there are."""
+
+PUBLISHED_MODELS = 2
+"""Number of published models in terminals, beside the user's models: the best ones. The leaderboard has all."""
+
+
+class ScoreColumn(NamedTuple):
+    """A column of scores: its heading, its cells, and the intervals that they show, if any; None for an empty cell."""
+
+    head: Column
+    cells: list[Cell]
+    intervals: Sequence[Interval | None] = ()
+
+
+def score_columns(
+    board: Board,
+    length: int | None,
+    parts: Iterable[str],
+    lines: Iterable[tuple[str, str]],
+    ranked_by: str = "",
+    with_errata: bool = False,
+) -> Iterator[ScoreColumn]:
+    """Yield the columns of scores in a table of models, which the terminal and the report show alike.
+
+    Args:
+        parts: tasks, categories, or the overall score. One without a score has no column.
+        lines: the model and the context of each row.
+        ranked_by: the part by which the rows are ranked.
+        with_errata: whether scores without known errors have columns. On pages the notes of cells tell them.
+    """
+    lines = list(lines)
+    for part in parts:
+        results = [board.find(model, part, length, context) for model, context in lines]
+        scores = [result if result and result.has_score else None for result in results]
+        # A score that is not comparable cannot be the best of its column, and a single one is none.
+        comparable = [each for each in board.ranking(length, part) if not each.caveats]
+        best = comparable[0].interval.mean if len(comparable) > 1 else None
+        title, is_ranked = board.titles[part], part == ranked_by
+        if any(scores):
+            head = Column(title, "The ranks are by this column." if is_ranked else "", is_ranked=is_ranked)
+            pairs = zip(results, lines, strict=True)
+            cells = [score_cell(each, best if context == "full" else None) for each, (_, context) in pairs]
+            yield ScoreColumn(head, cells, [each.interval if each else None for each in scores])
+        right = [without_errors(each) if each else None for each in scores]
+        if with_errata and any(right):
+            cells = [Cell(interval_text(each), each.mean) if each else Cell(DASH) for each in right]
+            yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
+
+
+def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the tables of own boards for terminals, by length and context, with a column for each mean and each task.
+
+    The user's models come first by rank, then floors, then published models.
+    """
+    for board in own_boards(boards):
+        for context, length in product(("full", "none"), board.lengths):
+            models = _choose_models(board, length, context, published)
+            if not models:
+                continue
+            own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+            folders = {model.rpartition("/")[0] for model in own}
+            # The models of one endpoint share the first part of their names, e.g. `my/`.
+            shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+            title = " ".join(filter(None, (board.title, "closed book" * (context == "none"), label(length))))
+            about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
+            categories = board.benchmark.entries
+            parts = board.table_parts(models, length, context)
+            # With a single category, the overall score is that category's.
+            if sum(each.averaged for each in categories.values()) < 2:
+                parts = [part for part in parts if part != OVERALL]
+            parts.sort(key=lambda part: part != OVERALL and part not in categories)
+            lines = [(model, context) for model in models]
+            columns = list(score_columns(board, length, parts, lines, with_errata=True))
+            heads = [Column("", is_number=False), *(Column(_title_with_count(each)) for each in columns)]
+            names = [Cell(model.removeprefix(shared)) for model in models]
+            rows = list(zip(names, *(each.cells for each in columns), strict=True))
+            yield Table(f"scores-{board.file_name}", about, heads, rows)
+
+
+def _title_with_count(column: ScoreColumn) -> str:
+    title, counts = column.head.title, sorted({each.n for each in column.intervals if each})
+    numbers = "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
+    between = ", " if "\n" in title else "\n"
+    return f"{title}{between}n={numbers}" if counts else title
+
+
+def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
+    """Return the user's models with a score, and the best published ones if there is one of the user's."""
+    part, having = board.main_part(length), [place for place in board.scores if place.length == length]
+    models = {place.model for place in having if place.context == context}
+    ranked = [each.model for each in (*board.ranking(length, part), *board.unranked(length, part))]
+    floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
+    order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
+    own = [model for model in order if model in board.own_models and model in models]
+    if board.runs and not own:
+        return []
+    best = [each.model for each in board.competing(length, part) if each.is_published]
+    return [*own, *(best[:published] if context == "full" else [])]
 
 
 def caveat_kinds(caveats: Iterable[Caveat]) -> str:
@@ -75,13 +181,8 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    cell = interval_cell(interval)
-    return replace(cell, text=marked(cell.text, result.caveats), note="; ".join(notes), tag=tag)
-
-
-def interval_cell(interval: Interval) -> Cell:
-    """Return a share in percent with its interval."""
-    return Cell(percent(interval.mean), interval.mean, range_text(interval.low, interval.high))
+    text, ends = marked(percent(interval.mean), result.caveats), range_text(interval.low, interval.high)
+    return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
 def rho_cell(each: Correlation) -> Cell:

@@ -14,8 +14,7 @@ import numpy as np
 
 from helm_longctx.documents.numbers import p_sentence, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,

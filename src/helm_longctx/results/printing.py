@@ -1,24 +1,17 @@
-"""The scores of a suite for terminals: a row for each model, with a column for each mean and each task."""
+"""What `summarize` prints below its tables, and the scores as JSON."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.documents.document import Cell, Column, Table
-from helm_longctx.documents.numbers import DASH, MARK
-from helm_longctx.results.boards import Board, ScoreKey, label, own_boards, score_key
-from helm_longctx.results.cells import interval_cell, score_cell
+from helm_longctx.documents.numbers import MARK, interval_text
+from helm_longctx.results.boards import Board, ScoreKey, label, score_key
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
-from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
-
-PUBLISHED_MODELS = 2
-"""Number of published models that are shown with the user's models: the best ones. The leaderboard has all."""
 
 SERVER = "http://127.0.0.1:8000"
 """Default address of `helm-longctx serve`."""
@@ -28,70 +21,6 @@ _MOST_RUNS = 12
 
 _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
-
-
-def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
-    """Yield the tables of own boards by length and context, with models by rank, floors, then published ones."""
-    for board in own_boards(boards):
-        for context in ("full", "none"):
-            for length in board.lengths:
-                if models := _choose_models(board, length, context, published):
-                    yield _table(board, length, context, models)
-
-
-def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
-    """Return the user's models with a score, and the best published ones if there is one of the user's."""
-    part, having = board.main_part(length), [place for place in board.scores if place.length == length]
-    models = {place.model for place in having if place.context == context}
-    ranked = [each.model for each in (*board.ranking(length, part), *board.unranked(length, part))]
-    floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
-    order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
-    own = [model for model in order if model in board.own_models and model in models]
-    if board.runs and not own:
-        return []
-    best = [each.model for each in board.competing(length, part) if each.is_published]
-    return [*own, *(best[:published] if context == "full" else [])]
-
-
-def _table(board: Board, length: int | None, context: str, models: Sequence[str]) -> Table:
-    own = [model for model in models if model in board.own_models and not board.is_floor(model)]
-    folders = {model.rpartition("/")[0] for model in own}
-    # The models of one endpoint share the first part of their names, e.g. `my/`.
-    shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
-    closed = "closed book" if context == "none" else ""
-    title = " ".join(filter(None, (board.title, closed, label(length))))
-    about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
-    heads, columns = zip(*_columns_of(board, length, context, models), strict=True)
-    names = [Cell(model.removeprefix(shared)) for model in models]
-    rows = list(zip(names, *columns, strict=True))
-    return Table(f"scores-{board.file_name}", about, [Column("", is_number=False), *map(Column, heads)], rows)
-
-
-def _columns_of(
-    board: Board, length: int | None, context: str, models: Sequence[str]
-) -> Iterator[tuple[str, list[Cell]]]:
-    categories = board.benchmark.entries
-    parts = board.table_parts(models, length, context)
-    # With a single category, the overall score is that category's.
-    if sum(each.averaged for each in categories.values()) < 2:
-        parts = [part for part in parts if part != OVERALL]
-    for part in sorted(parts, key=lambda part: part != OVERALL and part not in categories):
-        scores = [board.score(model, part, length, context) for model in models]
-        right = [without_errors(score) if score else None for score in scores]
-        title = board.titles[part]
-        if any(scores):
-            yield (
-                f"{title}\n{_count(each.interval if each else None for each in scores)}",
-                list(map(score_cell, scores)),
-            )
-        if any(right):
-            cells = [interval_cell(each) if each else Cell(DASH) for each in right]
-            yield f"{title} without\nknown errors, {_count(right)}", cells
-
-
-def _count(intervals: Iterable[Interval | None]) -> str:
-    counts = sorted({each.n for each in intervals if each})
-    return f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}"
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -141,7 +70,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
     for key, results in found.items():
         if len(results) > 1:
             scores = [
-                f"{score_cell(each).line} by {' and '.join(sorted(each.judges))}"
+                f"{interval_text(each.interval, is_marked=each.caveats)} by {' and '.join(sorted(each.judges))}"
                 + " (in the table)" * (each is board.scores.get(key))
                 for each in results
             ]

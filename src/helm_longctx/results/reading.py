@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
+from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -213,7 +214,19 @@ def read_results(suite: Path, benchmarks: Iterable[Benchmark], keep_answers: boo
         for run, spec in runs
         for result in read_run(run, spec, benchmarks)
     ]
-    return [*_name_deployments(own), *reference_results(suite, benchmarks)]
+    deployments: dict[str, set[str]] = defaultdict(set)
+    for each in own:
+        if each.run:
+            deployments[each.run.model].add(each.run.deployment)
+    # Models are named by their deployments where the suite has several deployments of a model.
+    named = [
+        replace(each, model=shown_model(run.deployment, run.spec))
+        if (run := each.run) and len(deployments[run.model]) > 1 and run.deployment
+        else each
+        for each in own
+    ]
+    published = (published_results(each, read_reference_rows(suite, each)) for each in benchmarks)
+    return [*named, *chain.from_iterable(published)]
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
@@ -223,64 +236,60 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
         benchmark = next((each for each in benchmarks if arguments.get("entry") in each.entries), None)
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
-    stats = read_json(path / STATS)
+    means = _read_means(path / STATS, is_ours=benchmark is not None)
     with reading(path / STATS):
-        names = [tuple(sorted(each["name"].items(), key=str)) for each in stats if "perturbation" not in each["name"]]
-        if benchmark and len(set(names)) < len(names):
-            raise ValueError("a statistic is there twice")
-        means = _means(stats)
         outcome = find_outcome(spec, means, benchmark)
     tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
-    run = Run(path, spec, tasks, judge, read_looks(path), read_model(path))
+    model = read_model(path)
+    run = Run(path, spec, tasks, judge, read_looks(path), model)
+    code = (
+        f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}" if model.get("remote_code") else ""
+    )
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in read_scores(path, [benchmark] if benchmark else ()):
         answers[answer.task].append(answer)
-    return [
-        _task_result(benchmark, run, outcome, rows, {name: mean for (name, of), mean in means.items() if of == task})
-        for task, rows in answers.items()
-    ]
+    results = []
+    for name, rows in answers.items():
+        first, task = rows[0], next((each for each in tasks if each.name == name), None)
+        errata = find_errata(benchmark, rows) if benchmark else {}
+        statistics = task_statistics(
+            task, rows, {each: mean for (each, of), mean in means.items() if of == name}, errata
+        )
+        score = statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else without_ends(math.nan)
+        entry = arguments["entry"] if benchmark else first.entry
+        about = (benchmark.name if benchmark else "", entry, name, first.model, first.length, first.context)
+        caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        caveats += task_caveats(outcome, task) if outcome and task else ()
+        results.append(
+            Result(
+                *about,
+                score,
+                _judges(task, first.judge),
+                tuple(caveats),
+                folder_name(arguments.get("path")),
+                run,
+                statistics,
+                tuple(rows),
+                failed=sum(bool(row.failure) for row in rows),
+                errata=errata,
+                metric=metric_of(spec) if benchmark else "",
+            )
+        )
+    return results
 
 
-def _means(stats: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+def _read_means(path: Path, is_ours: bool) -> dict[tuple[str, str], float]:
     """Return the mean of each statistic of the test instances, or else of the others, by name and task."""
-    means = [each for each in stats if "perturbation" not in each["name"] and each.get("mean") is not None]
-    # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
-    means.sort(key=lambda stat: stat["name"].get("split") == "test")
-    return {(stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"] for stat in means}
-
-
-def _task_result(
-    benchmark: Benchmark | None,
-    run: Run,
-    outcome: Outcome | None,
-    rows: Sequence[InstanceScore],
-    means: Mapping[str, float],
-) -> Result:
-    first, arguments = rows[0], run.spec["scenario_spec"].get("args", {})
-    task = next((each for each in run.tasks if each.name == first.task), None)
-    errata = find_errata(benchmark, rows) if benchmark else {}
-    statistics = task_statistics(task, rows, means, errata)
-    source = f"{run.model_facts.get('pretrained_model_name_or_path')} at {run.model_facts.get('revision')}"
-    code = [Caveat("remote_code", first.task, source)] if run.model_facts.get("remote_code") else []
-    return Result(
-        benchmark.name if benchmark else "",
-        arguments["entry"] if benchmark else first.entry,
-        first.task,
-        first.model,
-        first.length,
-        first.context,
-        statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else without_ends(math.nan),
-        _judges(task, first.judge),
-        (*code, *(task_caveats(outcome, task) if outcome and task else ())),
-        folder_name(arguments.get("path")),
-        run,
-        statistics,
-        tuple(rows),
-        sum(bool(row.failure) for row in rows),
-        errata=errata,
-        metric=metric_of(run.spec) if benchmark else "",
-    )
+    stats = read_json(path)
+    with reading(path):
+        stats = [each for each in stats if "perturbation" not in each["name"]]
+        if is_ours and len({tuple(sorted(each["name"].items(), key=str)) for each in stats}) < len(stats):
+            raise ValueError("a statistic is there twice")
+        # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
+        stats.sort(key=lambda each: each["name"].get("split") == "test")
+        means = [(each["name"], each["mean"]) for each in stats if each.get("mean") is not None]
+        return {(name["name"], name.get("sub_split", "")): mean for name, mean in means}
 
 
 def _judges(task: Task | None, judge: str) -> frozenset[str]:
@@ -297,51 +306,37 @@ def interval_of(answers: Iterable[InstanceScore]) -> Interval:
     return replace(interval, n=len({(each.task, each.length, each.instance) for each in scored}))
 
 
-def _name_deployments(results: Sequence[Result]) -> list[Result]:
-    """Name models by their deployments where the suite has several deployments of a model."""
-    deployments: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        if result.run:
-            deployments[result.run.model].add(result.run.deployment)
-    return [
-        replace(result, model=shown_model(result.run.deployment, result.run.spec))
-        if result.run and len(deployments[result.run.model]) > 1 and result.run.deployment
-        else result
-        for result in results
-    ]
-
-
-def reference_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
-    """Return the published results that a suite has."""
-    return [result for each in benchmarks for result in published_results(each, read_reference_rows(suite, each))]
-
-
 def published_results(benchmark: Benchmark, rows: Iterable[Published] | None = None) -> list[Result]:
     """Return published scores, all or of some rows, of tasks, or of categories that have no others."""
     entries = {category.name: entry for entry, category in benchmark.entries.items()}
-    return [
-        _published_result(benchmark, entries[row.category], task, row, score)
-        for row in (benchmark.published() if rows is None else rows)
-        for task, score in row.scores.items()
-    ]
+    results = []
+    for row in benchmark.published() if rows is None else rows:
+        for name, score in row.scores.items():
+            entry = entries[row.category]
+            tasks = (benchmark.task(name),) if name else benchmark.entries[entry].tasks_at(row.length)
+            statistics = _published_statistics(tasks, name, row, score)
+            judges = frozenset(filter(None, (each.official_judge for each in tasks)))
+            caveats = (Caveat("imported", name, row.source),) if row.source else ()
+            about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
+            interval = statistics[MAIN_METRIC].interval
+            results.append(Result(*about, interval, judges, caveats, statistics=statistics, is_published=True))
+    return results
 
 
-def _published_result(benchmark: Benchmark, entry: str, task: str, row: Published, score: float) -> Result:
-    """Return a published score with the widest interval that its sample allows: Wilson's, for right or wrong."""
-    length = row.length
-    tasks = [benchmark.task(task)] if task else benchmark.entries[entry].tasks_at(length)
+def _published_statistics(tasks: Sequence[Task], name: str, row: Published, score: float) -> dict[str, Statistic]:
+    """Return a score's statistics with the widest interval that its sample allows: Wilson's, for right or wrong.
+
+    Args:
+        name: the task's name; empty for a category's score.
+    """
     # The publication does not name the protocol of a model, so the smallest sample is used.
-    own = sum(min(each.sample(Settings(length, protocol=protocol)) for protocol in each.variants) for each in tasks)
+    own = sum(min(each.sample(Settings(row.length, protocol=protocol)) for protocol in each.variants) for each in tasks)
     count = own if row.samples is None else row.samples
-    headline = benchmark.task(task).headline if task else ()
-    names = [MAIN_METRIC, *([task_score(task)] if task else []), *(headline if len(headline) == 1 else ())]
-    means = {**dict.fromkeys(names, score), **row.metrics.get(task, {})}
-    intervals = {name: _widest_interval(mean, count) for name, mean in means.items()}
-    judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-    statistics = {name: Statistic(each) for name, each in intervals.items()} | {MAKER: Statistic(without_ends(1.0))}
-    caveats = (Caveat("imported", task, row.source),) if row.source else ()
-    about = (benchmark.name, entry, task, f"{PUBLISHED}{row.model}", length, "full")
-    return Result(*about, intervals[MAIN_METRIC], judges, caveats, statistics=statistics, is_published=True)
+    headline = tasks[0].headline if name else ()
+    names = [MAIN_METRIC, *([task_score(name)] if name else []), *(headline if len(headline) == 1 else ())]
+    means = {**dict.fromkeys(names, score), **row.metrics.get(name, {})}
+    statistics = {metric: Statistic(_widest_interval(mean, count)) for metric, mean in means.items()}
+    return {**statistics, MAKER: Statistic(without_ends(1.0))}
 
 
 @cache

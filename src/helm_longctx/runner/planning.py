@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.boards import choose_results
 from helm_longctx.results.comparison import by_instance, mean_of
-from helm_longctx.results.means import choose_results
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.power import (
     LARGEST_VARIANCE,

@@ -96,38 +96,34 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
         tasks = [] if alike else [task for each in benchmarks if entry in each.entries for task in each.tasks]
         headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
         alone = (metric or main,)
-    samples = _samples(run / STATES)
+    scores: list[InstanceScore] = []
+    samples: dict[tuple[str, str], Sample | None] = {}
+    if (states := run / STATES).is_file():
+        with reading(states):
+            instances = (state["instance"] for state in read_states(states))
+            samples = {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
     with reading(path):
-        return [
-            _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, alone))
-            for row in read_rows(path)
-            for task, values in _by_task(row, split).items()
-        ]
-
-
-def _score(
-    about: Mapping[str, Any],
-    row: Mapping[str, Any],
-    task: str,
-    values: Mapping[str, float],
-    sample: Sample | None,
-    headline: tuple[str, ...],
-) -> InstanceScore:
-    sample = sample or Sample("", 0, 0)
-    tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
-    return InstanceScore(
-        **about,
-        task=task,
-        instance=row["instance_id"],
-        repeat=repeat_of(row),
-        score=fmean(values[name] for name in headline) if all(name in values for name in headline) else None,
-        group=_group(task, row["instance_id"], sample),
-        depth=values.get("depth", sample.depth),
-        failure=next((name for name in FAILURES if values.get(name)), ""),
-        tokens=None if tokens is None else int(tokens),
-        values=values,
-        errata=tuple(sample.errata or ()),
-    )
+        for row in read_rows(path):
+            for task, values in _by_task(row, split).items():
+                name, headline = row["instance_id"], headlines.get(task, alone)
+                sample = samples.get((name, task)) or Sample("", 0, 0)
+                tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
+                scores.append(
+                    InstanceScore(
+                        **about,
+                        task=task,
+                        instance=name,
+                        repeat=repeat_of(row),
+                        score=fmean(values[each] for each in headline) if values.keys() >= {*headline} else None,
+                        group=_group(task, name, sample),
+                        depth=values.get("depth", sample.depth),
+                        failure=next((each for each in FAILURES if values.get(each)), ""),
+                        tokens=None if tokens is None else int(tokens),
+                        values=values,
+                        errata=tuple(sample.errata or ()),
+                    )
+                )
+    return scores
 
 
 def _group(task: str, instance: str, sample: Sample) -> str:
@@ -211,15 +207,6 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
             if group["name"] in groups and "$" not in main:
                 return main, group["environment"].get("main_split", "test")
     return MAIN_METRIC, "test"
-
-
-def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
-    """Return our sample of each instance, by id and task; None for another scenario's instances."""
-    if not path.is_file():
-        return {}
-    with reading(path):
-        instances = (state["instance"] for state in read_states(path))
-        return {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
 
 
 def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:

@@ -11,9 +11,8 @@ import pytest
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.tables import read_csv
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import published_boards
-from helm_longctx.results.means import category_results
-from helm_longctx.results.reading import published_results, reference_results
+from helm_longctx.results.boards import category_results, published_boards
+from helm_longctx.results.reading import published_results, read_results
 from helm_longctx.results.reference import add_rows, read_reference_rows, write_reference
 from helm_longctx.tasks.lengths import STANDARD, parse_length
 from helm_longctx.tasks.publications import Published
@@ -171,7 +170,7 @@ def test_rows_of_earlier_versions(tmp_path: Path) -> None:
     write_reference(HELMET, tmp_path, ["ProLong"])
     path = tmp_path / "published_helmet/published.json"
     path.write_bytes(orjson.dumps([{**row, "instruct": True} for row in orjson.loads(path.read_bytes())]))
-    assert len(reference_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
+    assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
 
 
 @pytest.mark.parametrize(("length", "printed"), [("8k", 65.5), ("32k", 66.2), ("128k", 64.8)])
@@ -189,10 +188,10 @@ def test_some_are_written(tmp_path: Path) -> None:
     """Models are chosen by pattern and length, and no row is added twice."""
     for _ in range(2):
         assert write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"]) == 4 * CATEGORIES
-    found = reference_results(tmp_path, [HELMET])
+    found = read_results(tmp_path, [HELMET])
     assert len(found) == 4 * (TASKS + SHARED)
     assert write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"]) == CATEGORIES
-    assert len(reference_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
+    assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
     (rerank,) = [each for each in found if (each.entry, each.model) == ("helmet_rerank", "published/GPT-4o-08")]
     assert (rerank.task, rerank.length) == ("msmarco", STANDARD["128k"])
     assert rerank.interval.mean == pytest.approx(0.50040683)

@@ -13,10 +13,10 @@ from helm_longctx.apps.exchange.tables import wide_tables
 from helm_longctx.apps.lengths.curves import length_sections
 from helm_longctx.results.boards import find_question_sets, read_suite
 from helm_longctx.results.comparison import Table
-from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.printing import leaderboard_rows
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
+from tests.support.leaderboards import summarize_suite
 
 
 def test_models_of_the_same_last_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,16 @@ import pytest
 from helm.benchmark.presentation.schema import read_schema
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board
+from helm_longctx.results.boards import Board, Suite, make_boards
 from helm_longctx.results.leaderboard.scores import SuiteScores
-from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS, summarize_suite
+from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS
 from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES
+from helm_longctx.results.reading import read_results
 from helm_longctx.results.reference import write_reference
-from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_suite
 from tests.support.fabricate_runs import long_prompts, write_run
+from tests.support.leaderboards import summarize_suite
 
 HELMET = find_benchmark("helmet")
 
@@ -35,7 +37,8 @@ def names(table: dict[str, Any]) -> list[str]:
 def test_first_tables_of_published_results(tmp_path: Path, name: str, group: str) -> None:
     """A suite without runs opens at the longest length that most published models have."""
     write_reference(find_benchmark(name), tmp_path)
-    assert SuiteScores([tmp_path], []).first == group
+    results = read_results(tmp_path, BENCHMARKS)
+    assert SuiteScores(Suite(results, make_boards(results, BENCHMARKS)), []).first == group
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +184,4 @@ def test_a_suite_without_runs(tmp_path: Path) -> None:
 
 def test_a_board_without_scores_is_not_the_first() -> None:
     """A board on which all requests failed is not the first table, because it has no length with a score."""
-    scores = SuiteScores([], [])
-    scores.boards = [Board(HELMET, "", "", [], [], [], [])]
-    assert scores.first is None
+    assert SuiteScores(Suite([], [Board(HELMET, "", "", [], [], [], [])]), []).first is None

@@ -9,9 +9,8 @@ import pytest
 
 from helm_longctx.apps.comparison.sections import comparison_sections
 from helm_longctx.documents.document import Figure, Table
-from helm_longctx.results.boards import Board
+from helm_longctx.results.boards import OVERALL, Board
 from helm_longctx.results.comparison import by_instance, find_differences, mean_of
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.statistics.comparison import holm
 
 K = 1024

@@ -9,9 +9,8 @@ import pytest
 
 from helm_longctx.apps.report.leaderboard import first_models, leaderboard_sections
 from helm_longctx.documents.document import Answer, Cell, Figure, Section, Table
-from helm_longctx.results.boards import Board, make_boards, published_boards
+from helm_longctx.results.boards import OVERALL, Board, make_boards, published_boards
 from helm_longctx.results.comparison import find_differences
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.tasks.registry import find_benchmark

@@ -12,8 +12,7 @@ from scipy.stats import spearmanr
 from helm_longctx.apps.models.sections import model_sections
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.documents.document import Cell, Figure, Section, Table
-from helm_longctx.results.boards import Board
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board
 
 K = 1024
 

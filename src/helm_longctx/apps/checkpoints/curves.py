@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.local.steps import find_step
-from helm_longctx.results.boards import Board
+from helm_longctx.results.boards import OVERALL, Board
 from helm_longctx.results.comparison import Pairing, Table
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 
 SPAN = 3

@@ -20,7 +20,7 @@ from helm_longctx.documents.numbers import (
     signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot, matrix, profiles
-from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import caveat_kinds, kind_of, model_cell, own_first, shown_models
 from helm_longctx.results.comparison import (
     THRESHOLDS,
@@ -31,7 +31,6 @@ from helm_longctx.results.comparison import (
     find_differences,
     find_ranks,
 )
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.methods import Gain
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Decision

@@ -8,8 +8,7 @@ from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Figure, Section
 from helm_longctx.documents.numbers import decimals, p_sentence
 from helm_longctx.documents.plots import matrix, mirror, scatter
-from helm_longctx.results.boards import Board, label, show_model
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.statistics import correlation
 from helm_longctx.results.statistics.correlation import Correlation
 

@@ -10,7 +10,7 @@ from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
-from helm_longctx.results.boards import Board, label
+from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.results.cells import (
     all_models,
     caveat_kinds,
@@ -21,7 +21,6 @@ from helm_longctx.results.cells import (
     score_cell,
     short_name,
 )
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result, interval_of
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.lengths import (

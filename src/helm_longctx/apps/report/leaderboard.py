@@ -8,7 +8,7 @@ from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell, text_columns
 from helm_longctx.documents.numbers import MARK, count, marked, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
-from helm_longctx.results.boards import Board, label, score_key, show_model
+from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
@@ -17,11 +17,11 @@ from helm_longctx.results.cells import (
     plot_row,
     rank_cell,
     score_cell,
+    score_columns,
     short_name,
     shown_models,
 )
 from helm_longctx.results.comparison import Differences, describe_best, describe_pair, find_differences, find_ranks
-from helm_longctx.results.means import OVERALL
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.ranking import Rank
 
@@ -156,41 +156,21 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
 
 def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], name: str) -> Table:
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
-    columns = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
-    # A score that is not comparable cannot be the best of its column, and a single one is none.
-    comparable = {each: [score for score in board.ranking(length, each) if not score.caveats] for each in columns}
-    best = {each: scores[0].interval.mean if len(scores) > 1 else None for each, scores in comparable.items()}
-    floors = board.floors(part, length)
+    parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
+    lines, floors = _lines(board, part, length, ranks), board.floors(part, length)
+    columns = list(score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part))
     rows = []
-    for name_cell, model, context in _lines(board, part, length, ranks):
-        cells = [
-            score_cell(board.find(model, each, length, context), best[each] if context == "full" else None)
-            for each in columns
-        ]
-        above = number_cell(None)
-        if score := board.score(model, part, length, context):
-            same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
-            above = number_cell(None, note="no floor over the same tasks")
-            if same:
-                gap = score.interval.mean - max(same)
-                above = number_cell(gap, signed_percent, lacking=caveat_kinds(score.caveats))
+    for (name_cell, model, context), *cells in zip(lines, *(each.cells for each in columns), strict=True):
+        above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
         rank = ranks.get(model) if context == "full" else None
         why = "of other tasks, or by another judge, than the ranked scores" if name_cell.tag == UNRANKED else "no rank"
         # Published models are not compared with each other, so it is not known which ranks are open.
         is_alone = rank is not None and name_cell.tag != "own"
         first = replace(rank_cell(rank, why), detail="") if is_alone else rank_cell(rank, why)
-        rows.append([first, name_cell, *cells, *([above] if floors else [])])
+        rows.append([first, name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
-    heads = _headings(board, part, columns, bool(floors))
-    mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
-    others = [board.titles[each] for each in columns if each in board.others]
-    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
-    about = (
-        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable."
-    )
-    about += " Above floor: the score minus that of the best baseline that understands nothing." * bool(floors)
-    return Table(f"{name}-table", title, heads, rows, about, search=True)
+    heads = _headings(board.titles[part], (each.head for each in columns), bool(floors))
+    return Table(f"{name}-table", title, heads, rows, _about(board, parts, bool(floors)), search=True)
 
 
 def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) -> list[tuple[Cell, str, str]]:
@@ -212,8 +192,7 @@ def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) ->
     return sorted(lines, key=lambda line: order[line[0].tag])
 
 
-def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool) -> list[Column]:
-    title = board.titles[part]
+def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Column]:
     about = (
         f"{title} minus the score of the best floor over the same tasks. Floors are baselines that need no"
         " understanding of the context, such as a search for words; a model below them does worse than that."
@@ -222,11 +201,28 @@ def _headings(board: Board, part: str, columns: Iterable[str], has_floors: bool)
         f"The rank by {title}. The range has the ranks that the comparisons leave open: of your models with each other,"
         " and with the published ones."
     )
-    heads = [Column("Rank", rank), Column("Model", is_number=False)]
-    for each in columns:
-        by_this = "The ranks are by this column." if each == part else ""
-        heads.append(Column(board.titles[each], by_this, is_ranked=each == part))
-    return [*heads, *([Column("Above floor", about)] if has_floors else [])]
+    heads = [Column("Rank", rank), Column("Model", is_number=False), *scores]
+    return [*heads, Column("Above floor", about)] if has_floors else heads
+
+
+def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
+    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
+    mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
+    others = [board.titles[each] for each in columns if each in board.others]
+    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
+    return (
+        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f" {MARK} marks scores that are not comparable.{floor}"
+    )
+
+
+def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
+    if score is None:
+        return number_cell(None)
+    same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
+    if not same:
+        return number_cell(None, note="no floor over the same tasks")
+    return number_cell(score.interval.mean - max(same), signed_percent, lacking=caveat_kinds(score.caveats))
 
 
 def _task_table(board: Board, length: int | None, name: str) -> Table | None:

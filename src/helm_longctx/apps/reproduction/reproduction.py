@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from helm_longctx.results.boards import mean_over_tasks
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.means import mean_over_tasks
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
 from helm_longctx.results.statistics.intervals import (

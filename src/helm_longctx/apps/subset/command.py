@@ -18,8 +18,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage
-from helm_longctx.results.boards import make_boards
-from helm_longctx.results.means import category_results
+from helm_longctx.results.boards import category_results, make_boards
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Floats

@@ -22,7 +22,7 @@ from urllib.parse import quote
 import orjson
 import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
-from helm.benchmark.presentation.schema import MetricNameMatcher, Schema
+from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hwarn
 
@@ -76,8 +76,17 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     with _make_folder(run) as folder:
         lean = LeanStates(FullTexts(run))
         if is_our_method(run_spec.adapter_spec.method):
+            groups = [schema.name_to_run_group[name] for name in run_spec.groups if name in schema.name_to_run_group]
             with _helm_lock:
-                statistics = _statistics(run_spec, schema)
+                # The statistics that the tables of the run's groups have as columns.
+                statistics = {
+                    column.substitute(group.environment).name
+                    for group in groups
+                    for name in group.metric_groups
+                    if name in schema.name_to_metric_group
+                    for column in schema.name_to_metric_group[name].metrics
+                    if column.perturbation_name in (None, "__all__")
+                }
             write_pages(run, folder, statistics, lean.change)
         else:
             rewrite_states(run / STATES, folder / STATES, lean.change)
@@ -111,18 +120,6 @@ def _make_folder(run: Path) -> Iterator[Path]:
             yield Path(name)
 
 
-def _statistics(run_spec: RunSpec, schema: Schema) -> set[str]:
-    """Return the names of the statistics that the tables of a run's groups have as columns."""
-    groups = [schema.name_to_run_group[name] for name in run_spec.groups if name in schema.name_to_run_group]
-    columns = ((group, column) for group in groups for each in group.metric_groups for column in _columns(schema, each))
-    return {column.substitute(group.environment).name for group, column in columns}
-
-
-def _columns(schema: Schema, metric_group: str) -> list[MetricNameMatcher]:
-    group = schema.name_to_metric_group.get(metric_group)
-    return [column for column in group.metrics if column.perturbation_name in (None, "__all__")] if group else []
-
-
 class LeanStates:
     """Elides the texts of request states for a page.
 
@@ -138,13 +135,15 @@ class LeanStates:
 
     def change(self, state: State) -> State:
         """Return the state for the page. The answer of a failed request is its error, because HELM's page needs one."""
-        evidence = _evidence(state["instance"])
+        instance = state["instance"]
+        references = [reference["output"]["text"] for reference in instance["references"]]
+        evidence = evidence_of(references, find_sample(instance))
         page_state: State = _elide_all(state, evidence)
         prompt, text = self._add_whole_texts(state)
         if prompt:
-            self._prompts[state["instance"]["id"], state["instance"].get("sub_split")] = prompt
+            self._prompts[instance["id"], instance.get("sub_split")] = prompt
         self._rewrite(page_state["request"], "prompt", state["request"], evidence, prompt)
-        self._rewrite(page_state["instance"]["input"], "text", state["instance"]["input"], evidence, text)
+        self._rewrite(page_state["instance"]["input"], "text", instance["input"], evidence, text)
         result = page_state.get("result")
         if result and not result["completions"]:
             # HELM's page takes the first completion without a check.
@@ -230,10 +229,6 @@ def _anchor(link: str, text: str) -> str:
     return f'<a class="link link-primary" href="{html.escape(link)}" target="_blank">{text}</a>'
 
 
-def _evidence(instance: State) -> list[str]:
-    return evidence_of([reference["output"]["text"] for reference in instance["references"]], find_sample(instance))
-
-
 def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     """Elide every text in plain data."""
     kind = type(value)
@@ -257,7 +252,12 @@ def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Ca
     Raises:
         InputError: the run's states or statistics are damaged.
     """
-    stats = _trial_stats(run / INSTANCE_STATS, statistics)
+    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
+    for row in read_rows(run / INSTANCE_STATS):
+        with reading(run / INSTANCE_STATS):
+            means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
+            shown = {name: mean for name, mean in means.items() if name in statistics and mean is not None}
+            stats[_trial(row, row["instance_id"], row)].update(shown)
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
         instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
@@ -285,19 +285,6 @@ def _prediction(page: State) -> dict[str, Any]:
     }
     present = {name: value for name, value in fields.items() if value is not None}
     return {"predicted_text": completion["text"], "base64_images": [], **present}
-
-
-def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[str, float]]:
-    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
-    for row in read_rows(path):
-        with reading(path):
-            stats[_trial(row, row["instance_id"], row)].update(_means(row["stats"], statistics))
-    return stats
-
-
-def _means(stats: Iterable[State], statistics: Collection[str]) -> dict[str, float]:
-    means = {stat["name"]["name"]: stat.get("mean") for stat in stats}
-    return {name: mean for name, mean in means.items() if name in statistics and mean is not None}
 
 
 def _trial(perturbed: State, instance: str, answer: State) -> Trial:
@@ -376,7 +363,12 @@ class FullTexts:
             if path.name not in names:
                 path.unlink(missing_ok=True)
         if names:
-            (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
+            title = html.escape(self._run.name)
+            head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
+            links = {html.escape(name): file_name(digest) for name, digest in digests.items()}
+            rows = "\n".join(f'<li><a href="{link}">{name}</a></li>' for name, link in links.items())
+            body = f"<h1>Prompts of {title}</h1>\n<ol>\n{rows}\n</ol>\n"
+            (self._folder / INDEX).write_text(head + body, encoding="utf-8")
 
     def _write(self, digest: str, data: bytes) -> str:
         name = file_name(digest)
@@ -396,11 +388,3 @@ class FullTexts:
 def file_name(digest: str) -> str:
     """Return the name of the file with the text of a digest."""
     return f"{digest[:16]}.txt.gz"
-
-
-def _index(title: str, digests: dict[str, str]) -> str:
-    rows = "\n".join(
-        f'<li><a href="{file_name(digest)}">{html.escape(instance)}</a></li>' for instance, digest in digests.items()
-    )
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
-    return f"{head}<h1>Prompts of {html.escape(title)}</h1>\n<ol>\n{rows}\n</ol>\n"

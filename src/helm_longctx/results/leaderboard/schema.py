@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.results.boards import Board, label
-from helm_longctx.results.means import OVERALL
+from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
@@ -48,9 +47,14 @@ class Section(NamedTuple):
     """
 
     benchmark: Benchmark
-    title: str
     board: Board | None
-    columns: tuple[Conditions, ...]
+    closed: bool
+    columns: Sequence[Conditions]
+
+    @property
+    def title(self) -> str:
+        """The title of its tables."""
+        return f"{(self.board or self.benchmark).title}{' closed book' if self.closed else ''}"
 
     def name(self, part: str, at: Conditions) -> str:
         """Return the group of a category, a task or, for an empty `part`, the benchmark."""
@@ -60,13 +64,12 @@ class Section(NamedTuple):
 
 def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
     """Return the sections of all scores that runs at the standard lengths can have."""
-    sections = []
-    for benchmark in benchmarks:
-        lengths: list[int | None] = [*benchmark.lengths] if benchmark.axis else [None]
-        for closed in (False, True):
-            columns = [Conditions(length, closed) for length in lengths]
-            sections.append(_make_section(benchmark, benchmark.title, None, columns))
-    return sections
+    return [
+        Section(benchmark, None, closed, [Conditions(length, closed) for length in lengths])
+        for benchmark in benchmarks
+        for lengths in [[*benchmark.lengths] if benchmark.axis else [None]]
+        for closed in (False, True)
+    ]
 
 
 def board_sections(boards: Sequence[Board]) -> list[Section]:
@@ -76,10 +79,11 @@ def board_sections(boards: Sequence[Board]) -> list[Section]:
         results = [*board.categories, *(result for _, results in board.runs for result in results)]
         judges = {(each.length, each.context == "none", each.run.judge if each.run else "") for each in results}
         official = {(length, closed, "") for length, closed, _ in judges}
-        every = {Conditions(*each) for each in judges | official}
-        for closed in sorted({each.closed for each in every}):
-            columns = {each for each in every if each.closed == closed}
-            sections.append(_make_section(board.benchmark, board.title, board, columns))
+        columns = [Conditions(*each) for each in judges | official]
+        columns.sort(key=lambda each: (each.length or 0, each.judge))
+        for closed in sorted({each.closed for each in columns}):
+            of = [each for each in columns if each.closed == closed]
+            sections.append(Section(board.benchmark, board, closed, of))
     return sections
 
 
@@ -103,11 +107,6 @@ def _group_names(board: Board) -> Iterator[str]:
                 yield group_name(board.benchmark, part, label(each.length), metric=board.metric)
 
 
-def _make_section(benchmark: Benchmark, title: str, board: Board | None, columns: Collection[Conditions]) -> Section:
-    title += " closed book" if any(each.closed for each in columns) else ""
-    return Section(benchmark, title, board, tuple(sorted(columns, key=lambda each: (each.length or 0, each.judge))))
-
-
 def make_schema(
     sections: Iterable[Section],
     run_groups: Collection[str] | None = None,
@@ -129,7 +128,12 @@ def make_schema(
     metric_groups = [
         _metric_group("score", "Score", ["${main_name}"]),
         _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
-        *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
+        *(
+            _metric_group(_official_name(benchmark, category), "Official metrics", dict.fromkeys(names))
+            for benchmark in benchmarks
+            for category in benchmark.categories
+            for names in [[name for task in (*category.tasks, *category.variants) for name in task.metrics]]
+        ),
         _metric_group("conditions", "Conditions", CONDITIONS),
     ]
     kinds = zip(*(_groups(section, run_groups) for section in sections), strict=True)
@@ -277,12 +281,6 @@ def fit_helm(schema: dict[str, Any], boards: Sequence[Board] | None = None) -> d
     return {**schema, "run_groups": [fit(group) for group in schema["run_groups"]]}
 
 
-def _official(benchmark: Benchmark, category: Category) -> Group:
-    tasks = (*category.tasks, *category.variants)
-    names = dict.fromkeys(name for task in tasks for name in task.metrics)
-    return _metric_group(_official_name(benchmark, category), "Official metrics", names)
-
-
 def _official_name(benchmark: Benchmark, category: Category) -> str:
     return "_".join(filter(None, ("official", benchmark.name, category.name)))
 
@@ -321,17 +319,14 @@ def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group
         list(_by_length(section, [leaf for leaf in tasks if leaf["title"] not in titles])),
         tasks,
     ]
+    # Some fields are only needed to combine groups.
     return [
-        [_finish(group, f"{section.title} {kind}") for group in groups]
-        for groups, kind in zip(lists, KINDS, strict=True)
+        [
+            {**{name: group[name] for name in group if name not in ("at", "part", "title")}, "category": category}
+            for group in groups
+        ]
+        for groups, category in zip(lists, (f"{section.title} {kind}" for kind in KINDS), strict=True)
     ]
-
-
-def _finish(group: Group, category: str) -> Group:
-    """Return a group with its category, without the fields that are only needed to combine groups."""
-    return {name: value for name, value in group.items() if name not in ("at", "part", "title")} | {
-        "category": category
-    }
 
 
 def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
@@ -392,7 +387,7 @@ def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
     averaged = {OVERALL, *(category.name for category in section.benchmark.categories if category.averaged)}
     leaves = sorted(leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged))
-    whole = Conditions(None, any(at.closed for at in section.columns))
+    whole = Conditions(None, section.closed)
     yield from _combine(section, "", "", whole, leaves, section.benchmark.description)
     for length in dict.fromkeys(at.length for at in section.columns) if section.benchmark.axis else ():
         at = whole._replace(length=length)

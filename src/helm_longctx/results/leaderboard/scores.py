@@ -13,10 +13,9 @@ from helm.benchmark.presentation.summarize import Run
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 
-from helm_longctx.results.boards import label, make_boards
+from helm_longctx.results.boards import OVERALL, Suite, average, label, mean_over_tasks, tasks_of
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.means import OVERALL, average, mean_over_tasks, tasks_of
-from helm_longctx.results.reading import Result, read_results, read_runs
+from helm_longctx.results.reading import Result, read_runs
 from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
 from helm_longctx.results.score_rows import score_notes
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
@@ -24,7 +23,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 _DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
@@ -33,9 +32,8 @@ _DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
 class SuiteScores:
     """A suite's boards, the results behind each run in HELM's tables, and other scores as HELM's runs."""
 
-    def __init__(self, folders: Sequence[Path], runs: Iterable[Run]):
-        results = [each for folder in folders for each in read_results(folder, BENCHMARKS, keep_answers=False)]
-        self.boards = make_boards(results, BENCHMARKS)
+    def __init__(self, suite: Suite, runs: Iterable[Run]):
+        results, self.boards = suite
         # The keys are the identities of run specs, because a run in a table can be a copy with fewer statistics.
         self._results: dict[int, list[Result]] = {}
         self._deployments: dict[str, dict[str, None]] = defaultdict(dict)
@@ -92,35 +90,28 @@ class SuiteScores:
         return Run("", spec, stats)
 
 
-def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[Interval, tuple[Caveat, ...]]:
-    """Return the statistic of results that a column of HELM's tables has, and why it is not comparable."""
+def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[Interval, Sequence[Caveat], list[str]]:
+    """Return the statistic of results that a column of HELM's tables has, and why it is not comparable.
+
+    Also return what a score would be without a limit on tokens, and without known errors.
+    """
+    name = matcher.name
     if whole := next((each for each in results if not each.task), None):
-        return (whole.interval if matcher.name == MAIN_METRIC else mean_of_means([])), whole.caveats
+        is_score = name == MAIN_METRIC
+        return whole.interval if is_score else mean_of_means([]), whole.caveats, score_notes(whole) if is_score else []
     tasks = _column_tasks(results, matcher)
-    if matcher.name in CONDITIONS:
-        return mean_over_tasks(_having(tasks, results, matcher.name), results, matcher.name)[0], ()
-    if matcher.name in _DEPTH_SCORES:
-        caveats = mean_over_tasks(tasks, results)[1]
-        return mean_over_tasks(_having(tasks, results, matcher.name), results, matcher.name)[0], caveats
-    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
-        # An official metric is only expected of the tasks that have it.
-        tasks = [task for task in tasks if matcher.name in task.metrics] or _having(tasks, results, matcher.name)
-    return mean_over_tasks(tasks, results, matcher.name)
-
-
-def cell_notes(results: Sequence[Result], matcher: MetricNameMatcher) -> list[str]:
-    """Return what the score of `cell_score` would be without a limit on tokens, and without known errors."""
-    whole = next((each for each in results if not each.task), None)
-    if whole:
-        return score_notes(whole) if matcher.name == MAIN_METRIC else []
-    # Published scores have no answers, which such notes are about.
-    if all(each.is_published for each in results):
-        return []
-    tasks = _column_tasks(results, matcher)
-    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
-        return []
-    rows = [each for each in results if each.task in {task.name for task in tasks}]
-    return score_notes(average(rows[0].entry, tasks, rows)) if rows else []
+    names, having = {each.name for each in tasks}, {each.task for each in results if name in each.statistics}
+    tasks_with = [task for task in tasks if task.name in having]
+    if name == MAIN_METRIC or name in map(task_score, names):
+        # Published scores have no answers, which such notes are about.
+        is_own = not all(each.is_published for each in results)
+        rows = [each for each in results if each.task in names and is_own]
+        return *mean_over_tasks(tasks, results, name), score_notes(average(rows[0].entry, tasks, rows)) if rows else []
+    if name in (*CONDITIONS, *_DEPTH_SCORES):
+        caveats = () if name in CONDITIONS else mean_over_tasks(tasks, results)[1]
+        return mean_over_tasks(tasks_with, results, name)[0], caveats, []
+    # An official metric is only expected of the tasks that have it.
+    return *mean_over_tasks([task for task in tasks if name in task.metrics] or tasks_with, results, name), []
 
 
 def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list[Task]:
@@ -136,8 +127,3 @@ def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list
 @cache
 def _tasks_by_score(benchmark: str) -> dict[str, Task]:
     return {task_score(task.name): task for task in find_benchmark(benchmark).tasks}
-
-
-def _having(tasks: Iterable[Task], results: Iterable[Result], metric: str) -> list[Task]:
-    names = {each.task for each in results if metric in each.statistics}
-    return [task for task in tasks if task.name in names]

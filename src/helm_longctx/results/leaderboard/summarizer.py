@@ -1,7 +1,7 @@
 """`helm-summarize --summarizer-class-name helm_longctx.results.leaderboard.LongContextSummarizer`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property
@@ -33,11 +33,10 @@ from helm.benchmark.presentation.summarize import (
     get_model_metadata_for_adapter_spec,
 )
 from helm.benchmark.presentation.table import Cell, Hyperlink, Table, table_to_latex
-from helm.benchmark.run_spec import RunSpec
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board
+from helm_longctx.results.boards import Board, Suite, make_boards, tasks_of
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.display import write_display
 from helm_longctx.results.leaderboard.schema import (
@@ -48,7 +47,7 @@ from helm_longctx.results.leaderboard.schema import (
     restrict_groups,
     suite_schema,
 )
-from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
+from helm_longctx.results.leaderboard.scores import SuiteScores, cell_score
 from helm_longctx.results.leaderboard.tables import (
     MOST_COLUMNS,
     MOST_PUBLISHED,
@@ -60,13 +59,12 @@ from helm_longctx.results.leaderboard.tables import (
     mark_table,
     tag_run,
 )
-from helm_longctx.results.means import tasks_of
-from helm_longctx.results.reading import is_published_name
+from helm_longctx.results.reading import Result, is_published_name, read_results
 from helm_longctx.results.suite import report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
-from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""
@@ -75,8 +73,10 @@ MOST_OPTIONS = 59
 """Largest number of groups in the selector of HELM's pages."""
 
 
-def summarize_suite(suite: str, output_path: Path, schema_path: Path | None = None) -> list[Board]:
-    """Write a suite's tables and pages as `helm-summarize`, with filled registries, and return its boards."""
+def write_leaderboard(
+    results: Sequence[Result], boards: Sequence[Board], suite: str, output_path: Path, schema_path: Path | None = None
+) -> None:
+    """Write the tables and pages of a suite as `helm-summarize`, with filled registries, from its results."""
     summarizer = LongContextSummarizer(
         release=None,
         suites=None,
@@ -87,8 +87,8 @@ def summarize_suite(suite: str, output_path: Path, schema_path: Path | None = No
         num_threads=2,
         allow_unknown_models=True,
     )
+    summarizer.found = Suite(results, boards)
     summarizer.run_pipeline(skip_completed=False)
-    return summarizer._scores.boards
 
 
 class ColumnMatcher(MetricNameMatcher):
@@ -102,23 +102,6 @@ class ColumnMatcher(MetricNameMatcher):
 @cache
 def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]) -> MetricNameMatcher:
     return matcher.substitute(dict(environment))
-
-
-def _tell_models_apart(runs: Iterable[Run]) -> None:
-    """Give models of the same display name their names, because HELM's pages show `my/x` and `other/x` as `x`."""
-    shown = {(each := get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec)).name: each for run in runs}
-    titles = Counter(each.display_name for each in shown.values())
-    for each in shown.values():
-        if titles[each.display_name] > 1:
-            each.display_name = each.name
-
-
-def _with_shown_model(spec: RunSpec) -> RunSpec:
-    """Return a run spec whose model has the name that all tables show, so that it has a row of its own."""
-    adapter = spec.adapter_spec
-    about = {"scenario_spec": {"args": spec.scenario_spec.args or {}}, "adapter_spec": {"method": adapter.method}}
-    names = {name: shown_model(getattr(adapter, name), about) for name in ("model", "model_deployment")}
-    return replace(spec, adapter_spec=replace(adapter, **names))
 
 
 _LONGEST_NAME = 150
@@ -143,7 +126,14 @@ class LongContextSummarizer(Summarizer):
         """Read a run's spec and statistics. Raises an `InputError` if the spec or the statistics are damaged."""
         try:
             run: Run = super().read_run(run_path)
-            return replace(run, run_spec=_with_shown_model(run.run_spec))
+            spec, adapter = run.run_spec, run.run_spec.adapter_spec
+            about = {
+                "scenario_spec": {"args": spec.scenario_spec.args or {}},
+                "adapter_spec": {"method": adapter.method},
+            }
+            # Under the name that all tables show, the model has a row of its own.
+            names = {name: shown_model(getattr(adapter, name), about) for name in ("model", "model_deployment")}
+            return replace(run, run_spec=replace(spec, adapter_spec=replace(adapter, **names)))
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; repeat that run") from error
 
@@ -151,7 +141,13 @@ class LongContextSummarizer(Summarizer):
         """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
         own = self.runs
         self.runs = [*own, *self._scores.helm_runs]
-        _tell_models_apart(self.runs)
+        models = [get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs]
+        shown = {each.name: each for each in models}
+        titles = Counter(each.display_name for each in shown.values())
+        for each in shown.values():
+            if titles[each.display_name] > 1:
+                # HELM's pages would show `my/x` and `other/x` as `x`.
+                each.display_name = each.name
         super().group_runs()
         self.runs = own
 
@@ -292,7 +288,7 @@ class LongContextSummarizer(Summarizer):
             return self._other_cell(runs, matcher)
         if not results:
             return ScoreCell(None)
-        interval, caveats = cell_score(results, matcher)
+        interval, caveats, notes = cell_score(results, matcher)
         # An overall score is not a run, and links to the runs that it is made of.
         names = (
             [run.run_spec.name for run in runs]
@@ -300,7 +296,6 @@ class LongContextSummarizer(Summarizer):
             else [run.name for result in results for run in result.runs]
         )
         in_percent = is_share(find_benchmark(results[0].benchmark), matcher.name)
-        notes = cell_notes(results, matcher)
         return make_cell(interval, caveats, is_share=in_percent, run_names=names, notes=notes)
 
     def _other_cell(self, runs: list[Run], matcher: MetricNameMatcher) -> Cell:
@@ -331,19 +326,19 @@ class LongContextSummarizer(Summarizer):
         rows = {
             adapter: runs
             for adapter, runs in options["adapter_to_runs"].items()
-            if any(self._has_statistic(run, names, sub_split) for run in runs)
+            if any(
+                sub_split in (None, stat.name.sub_split)
+                for run in runs
+                for parts in [self._stats_by_name(run)]
+                for name in names & parts.keys()
+                for stat in parts[name].stats
+            )
         }
         if not rows:
             return Table("empty", [], [])
         # HELM makes a file name of the names of the group and the table, which are long for a jury.
         options |= {"adapter_to_runs": rows, "name": _file_name(options["name"])}
         return mark_table(arrange_table(super().create_group_table(**options)))
-
-    def _has_statistic(self, run: Run, names: set[str], sub_split: str | None) -> bool:
-        parts = self._stats_by_name(run)
-        return any(
-            sub_split in (None, stat.name.sub_split) for name in names & parts.keys() for stat in parts[name].stats
-        )
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
         """Make the tables of a group without subgroups: HELM's if it is not ours; none if it has no page."""
@@ -469,9 +464,15 @@ class LongContextSummarizer(Summarizer):
             list(tqdm(pool.map(process, self.runs), "Pages of runs", len(self.runs), disable=None))
 
     @cached_property
+    def found(self) -> Suite:
+        """The results of the suites, and their boards, which `write_leaderboard` gives."""
+        suites = map(Path, self.run_suite_paths)
+        results = [each for suite in suites for each in read_results(suite, BENCHMARKS, keep_answers=False)]
+        return Suite(results, make_boards(results, BENCHMARKS))
+
+    @cached_property
     def _scores(self) -> SuiteScores:
-        folders = list(map(Path, self.run_suite_paths))
-        return SuiteScores(folders, self.runs)
+        return SuiteScores(self.found, self.runs)
 
     def _stats_by_name(self, run: Run) -> dict[str, Run]:
         """Return the run with the statistics of one name, for each name."""

@@ -136,13 +136,17 @@ def _caveats_of(cell: Cell) -> list[Caveat]:
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
     """Convert a column's values to texts of equal width, which the front end sorts in the order of the numbers."""
-    comparable = [float(cell.value) for cell in cells if cell.value is not None and not _caveats_of(cell)]
+    having = [cell for cell in cells if cell.value is not None]
+    comparable = [float(cell.value) for cell in having if not _caveats_of(cell)]
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
-    places = _places([cell for cell in cells if cell.value is not None])
+    places = None  # percent with one decimal
+    if not all(getattr(cell, "is_share", True) for cell in having):
+        largest = max(abs(float(cell.value)) for cell in having)
+        places = 0 if largest >= 100 else 2 if largest >= 1 else 4
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
-    width = max((len(_text(float(cell.value), places)) for cell in cells if cell.value is not None), default=0)
+    width = max((len(_text(float(cell.value), places)) for cell in having), default=0)
     return [
         cell
         if cell.value is None
@@ -155,14 +159,6 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
 def count_missing(cell: Cell) -> int:
     """Return the number of tasks that a cell's mean lacks."""
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
-
-
-def _places(cells: Sequence[Cell]) -> int | None:
-    """Return the number of decimals in a column; None for percent with one decimal."""
-    if all(getattr(cell, "is_share", True) for cell in cells):
-        return None
-    largest = max((abs(float(cell.value)) for cell in cells), default=0)
-    return 0 if largest >= 100 else 2 if largest >= 1 else 4
 
 
 def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
