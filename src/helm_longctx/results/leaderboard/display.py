@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
@@ -74,12 +75,18 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
         return
     with _make_folder(run) as folder:
-        lean = LeanStates(FullTexts(run))
+        lean = LeanStates(texts := FullTexts(run))
         if is_our_method(run_spec.adapter_spec.method):
             with _helm_lock:
                 statistics = _statistics(run_spec, schema)
-            write_pages(run, folder, statistics, lean.change)
+            with ThreadPoolExecutor(1) as pool:
+                # Most of this work needs no lock of Python.
+                copied = pool.submit(texts.copy_prompts, LIMIT)
+                stats = _trial_stats(run / INSTANCE_STATS, statistics)
+                copied.result()
+            write_pages(run, folder, stats, lean.change)
         else:
+            texts.copy_prompts(LIMIT)
             rewrite_states(run / STATES, folder / STATES, lean.change)
             shutil.copyfile(run / INSTANCE_STATS, folder / INSTANCE_STATS)
             try:
@@ -126,13 +133,15 @@ def _columns(schema: Schema, metric_group: str) -> list[MetricNameMatcher]:
 class LeanStates:
     """Elides the texts of request states for a page.
 
+    Args:
+        texts: the whole texts, with the run's prompts.
+
     Attributes:
         missing: number of states whose whole prompt is missing from the run's prompt store.
     """
 
     def __init__(self, texts: FullTexts):
         self._texts = texts
-        self._texts.copy_prompts(LIMIT)
         self._prompts: dict[tuple[str, str | None], str] = {}
         self.missing = 0
 
@@ -238,7 +247,7 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     """Elide every text in plain data."""
     kind = type(value)
     if kind is str:
-        return elide(value, evidence)
+        return value if len(value) <= LIMIT else elide(value, evidence)
     if kind is dict:
         return {key: _elide_all(part, evidence) for key, part in value.items()}
     return [_elide_all(part, evidence) for part in value] if kind is list else value
@@ -251,13 +260,17 @@ Trial = tuple[str, str, int]
 """An answer's instance id, perturbation as JSON, and trial."""
 
 
-def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Callable[[State], State]) -> None:
+def write_pages(
+    run: Path, folder: Path, stats: Mapping[Trial, Mapping[str, float]], change: Callable[[State], State]
+) -> None:
     """Write the display files of a run whose states have one request for each trial.
 
+    Args:
+        stats: the statistics of each trial that the pages show.
+
     Raises:
-        InputError: the run's states or statistics are damaged.
+        InputError: the run's states are damaged.
     """
-    stats = _trial_stats(run / INSTANCE_STATS, statistics)
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
         instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
