@@ -185,8 +185,8 @@ def _medi_qa(folder: Path) -> None:
 
 
 def write_stand_ins(folder: Path) -> None:
-    """Write modules for what HELM downloads: spaCy's English model, of which only the tokenizer is used, the list of the
-    notes of MTSamples, and the table of QAFactEval, which has no answers of other models."""
+    """Write modules for what HELM downloads: spaCy's English model, of which only the tokenizer is used, and the list of
+    the notes of MTSamples."""
     info = folder / "en_core_web_sm-3.8.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_web_sm\nVersion: 3.8.0\n")
@@ -197,9 +197,6 @@ def write_stand_ins(folder: Path) -> None:
         "    if not url.startswith('https://api.github.com/'):\n        return real(url, **options)\n"
         f"    reply = requests.Response()\n    reply.status_code, reply._content = 200, {names.encode()!r}\n"
         "    return reply\n\nrequests.get = get\n"
-        "import pickle, urllib.request\nfrom pathlib import Path\n\ndownload = urllib.request.urlretrieve\n\n"
-        "def retrieve(url, path):\n    if not url.endswith('qafacteval.pk'):\n        return download(url, path)\n"
-        "    Path(path).write_bytes(pickle.dumps({}))\n\nurllib.request.urlretrieve = retrieve\n"
     )
 
 

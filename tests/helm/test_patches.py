@@ -5,20 +5,27 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import helm.benchmark.runner as helm_runner
 import pytest
+from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
+from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
 from helm.clients import auto_client
 from helm.common.local_context import LocalContext
-from helm.common.request import Request
+from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
+from helm_longctx.redaction.logs import warn_once
+from tests.core_evals.medical_rows import write_stand_ins
 from tests.runner.making import deployed
 from tests.support.servers.llm import serve
 
@@ -38,6 +45,18 @@ run.main()
 """
 
 LONG = "x" * 5000
+
+SUMMARIES = "helm.benchmark.metrics.summarization_metrics"
+
+
+class Poison:
+    """A pickle of it writes a file when it is loaded."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.path),)
 
 
 def owner_of(patch: Patch) -> object:
@@ -199,3 +218,47 @@ def test_helms_client_for_vllm_answers(tmp_path: Path) -> None:
     assert result.success
     assert result.completions[0].text == "A QUESTION"
     assert server.calls[0].path == "/v1/completions"
+
+
+@pytest.fixture
+def summary_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """HELM's metric of summaries, as a run makes it; its optional packages, and spaCy's model, have stand-ins."""
+    write_stand_ins(tmp_path / "modules")
+    (tmp_path / "modules/sitecustomize.py").unlink()
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    statistics = dict.fromkeys(("coverage", "density", "compression"), 0.5)
+    data_stats = type("DataStatsMetric", (), {"evaluate_example": lambda self, summary, text: statistics})
+    stand_ins = {
+        "bert_score": SimpleNamespace(BERTScorer=None),
+        "summ_eval": SimpleNamespace(),
+        "summ_eval.data_stats_metric": SimpleNamespace(DataStatsMetric=data_stats),
+    }
+    for name, module in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, SUMMARIES, raising=False)
+    apply_patches()
+    yield helm_runner.create_metric(MetricSpec(f"{SUMMARIES}.SummarizationMetric", {"task": "medi_qa"}))
+    # Other tests import the module without the stand-ins.
+    sys.modules.pop(SUMMARIES, None)
+
+
+def test_no_pickle_of_summaries_is_loaded(
+    summary_metric: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """HELM's metric of summaries loads no pickle, not even one that is there, and has its other statistics."""
+    (tmp_path / "qafacteval.pk").write_bytes(pickle.dumps({"medi_qa": Poison(tmp_path / "poisoned")}))
+    warn_once.cache_clear()
+    instance = Instance(
+        Input(text="The pulse is normal."), [Reference(Output(text="It is normal."), [CORRECT_TAG])], id="id1"
+    )
+    answer = RequestResult(True, [], [GeneratedOutput("It is normal.", 0, [])], False)
+    state = SimpleNamespace(instance=instance, result=answer)
+    spec = SimpleNamespace(model_deployment="test/model")
+    stats = summary_metric.evaluate_generation(spec, state, None, str(tmp_path))
+    assert {stat.name.name: stat.mean for stat in stats}["rouge_l"] == 1
+    assert len(stats) == 6
+    assert not (tmp_path / "poisoned").exists()
+    assert "QAFactEval is left out" in caplog.text
+    # HELM's own function would have loaded it.
+    inspect.unwrap(type(summary_metric)._load_qafacteval)(summary_metric, str(tmp_path))
+    assert (tmp_path / "poisoned").is_dir()

@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -34,7 +35,7 @@ from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.models.apis.guard import LimitedBody, guard_library
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
-from helm_longctx.redaction.logs import redact_logs, redact_uncaught
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught, warn_once
 from helm_longctx.redaction.origin import check_origin, is_direct
 from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
 from helm_longctx.tasks.sample import Sample
@@ -313,6 +314,25 @@ def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec
         )
         for each in specs
     ]
+
+
+_SUMMARIES = "helm.benchmark.metrics.summarization_metrics"
+
+
+@_replaces("helm.benchmark.runner", "create_metric")
+def _leave_out_pickles(theirs: Any, metric_spec: Any) -> Any:
+    """The module of HELM's metric of summaries imports optional packages, so it is changed when it is imported."""
+    metric = theirs(metric_spec)
+    if _SUMMARIES in sys.modules:
+        _leave_out_qafacteval.apply()
+    return metric
+
+
+@_replaces(f"{_SUMMARIES}:SummarizationMetric", "_load_qafacteval", of_runs=False)
+def _leave_out_qafacteval(theirs: Any, self: Any, eval_cache_path: str) -> None:
+    """HELM downloads and unpickles a table when all answers are there. It has only scores of published answers."""
+    warn_once("QAFactEval is left out: its table of published answers is a pickle, which HELM would download and run")
+    raise KeyError("QAFactEval")  # HELM's metric takes this for an answer that is not in the table
 
 
 @_replaces("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", of_runs=False)

@@ -25,13 +25,16 @@ def is_direct(url: str) -> bool:
     A proxy reads everything that is sent over http. Over https it learns only the name of the server. Nobody else needs
     to know what is sent to this machine.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    return is_local(url) or urlsplit(url).scheme != "https"
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
     try:
-        is_local = ip_address(host).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:  # a name
-        is_local = host == "localhost" or host.endswith(".localhost")
-    return is_local or parts.scheme != "https"
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _origin(url: str) -> str:

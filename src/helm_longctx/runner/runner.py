@@ -13,7 +13,7 @@ import helm.benchmark.runner as helm_runner
 from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.executor import ExecutionSpec
-from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
+from helm.benchmark.metrics.metric import PerInstanceStats, Stat
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
 from helm.benchmark.scenarios.scenario import Scenario, create_scenario, get_scenario_cache_path
@@ -96,7 +96,7 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
 
     Those of instances are made when they are read, because they need more memory than all prompts and answers.
     """
-    metrics = [create_metric(metric) for metric in spec.metric_specs]
+    metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
     with htrack_block(f"{len(metrics)} metrics"):
         results = [

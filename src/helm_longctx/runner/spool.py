@@ -233,8 +233,11 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
     for state in states:
         instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
         evidence = evidence_of([reference.output.text for reference in instance.references], sample)
-        sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
-        shown = [spool.add(request_text(elide_texts(each, evidence))) for each in (instance.input, state.request)]
+        text, prompt = request_text(instance.input), request_text(state.request)
+        sample = sample.extend(full_prompt=point_to(prompt, spool))
+        shown = [spool.add(request_text(elide_texts(state.request, evidence)))] * 2
+        if text != prompt:
+            shown[0] = spool.add(request_text(elide_texts(instance.input, evidence)))
         empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
         request = without_text(state.request)
         state = replace(state, instance=instances.setdefault(id(instance), empty), request=request)

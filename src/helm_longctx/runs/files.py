@@ -11,7 +11,7 @@ from itertools import chain
 from json.encoder import encode_basestring_ascii
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -32,6 +32,9 @@ State = dict[str, Any]
 
 _TAIL = 16
 """Bytes read at the end of a file to see whether the file is complete."""
+
+_PIECE = 1 << 16
+"""Bytes of a file that are read at once at least."""
 
 # HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
 _LIST, _EMPTY_LIST, _LIST_END = b'  "request_states": [\n', b'  "request_states": []', b"  ]"
@@ -68,12 +71,13 @@ def write_model(run: Path, identity: Mapping[str, Any]) -> None:
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Read a JSON list of objects, one at a time in HELM's layout, or raise an `InputError`."""
-    with reading(path), path.open("rb") as lines:
+    with reading(path), path.open("rb") as file:
+        lines = _Lines(file)
         # An empty list is on one line, and other programs can write another layout.
-        if lines.readline() != _ROWS:
+        if lines.read() != _ROWS:
             yield from read_json(path)
             return
-        for line in lines:
+        while line := lines.read():
             if line == _ROW:
                 yield _parse_object(lines, _ROW_END)[0]
             elif line.rstrip() == _ROWS_END:
@@ -241,9 +245,11 @@ def _split(path: Path) -> Iterator[State | bytes]:
     writes it) and replaces lone surrogates by question marks.
     """
     in_list = has_list = False
-    line = b""
-    with reading(path), path.open("rb") as lines:
-        for line in lines:
+    last = b""
+    with reading(path), path.open("rb") as file:
+        lines = _Lines(file)
+        while line := lines.read():
+            last = line
             if in_list and line == _STATE:
                 state, rest = _parse_object(lines, _STATE_END)
                 yield state
@@ -253,19 +259,49 @@ def _split(path: Path) -> Iterator[State | bytes]:
                 in_list, has_list = False, True
             in_list = in_list or line == _LIST
             yield line
-        if not has_list or line.rstrip() != b"}":
+        if not has_list or last.rstrip() != b"}":
             raise ValueError("the list of request states, or the end of the file, is missing")
 
 
-def _parse_object(lines: Iterator[bytes], end: bytes) -> tuple[dict[str, Any], bytes]:
+class _Lines:
+    """The lines of a file, of which many can be read at once: a run has hundreds for each answer."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._data, self._at = file, bytearray(), 0
+
+    def read(self) -> bytes:
+        """Return the next line; empty at the end of the file."""
+        place = self._find(b"\n", self._at)
+        return self._take(len(self._data) if place < 0 else place + 1)
+
+    def read_before(self, start: bytes) -> bytes:
+        """Return all lines before the next one that starts with these bytes, or raise a `ValueError`."""
+        # The line break before the first of these lines is still there.
+        place = self._find(b"\n" + start, self._at - 1)
+        if place < 0:
+            raise ValueError("the last object has no end")
+        return self._take(place + 1)
+
+    def _take(self, end: int) -> bytes:
+        start, self._at = self._at, end
+        return bytes(memoryview(self._data)[start:end])
+
+    def _find(self, mark: bytes, begin: int) -> int:
+        """Return the place of a mark in the data, which grows until it has the mark; -1 if the file has none."""
+        while (place := self._data.find(mark, begin)) < 0:
+            begin, gone = max(begin, len(self._data) - len(mark) + 1), max(self._at - 1, 0)
+            del self._data[:gone]
+            self._at, begin = self._at - gone, begin - gone
+            if not (piece := self._file.read(_PIECE)):
+                break
+            self._data += piece
+        return place
+
+
+def _parse_object(lines: _Lines, end: bytes) -> tuple[dict[str, Any], bytes]:
     """Parse an object from the lines after its first one. Also return the bytes after its last brace."""
-    parts = [b"{"]
-    for line in lines:
-        if line.startswith(end):
-            parsed: dict[str, Any] = _parse(b"".join(parts) + b"}")
-            return parsed, line.removeprefix(end)
-        parts.append(line)
-    raise ValueError("the last object has no end")
+    parsed: dict[str, Any] = _parse(b"".join((b"{", lines.read_before(end), b"}")))
+    return parsed, lines.read().removeprefix(end)
 
 
 def _parse(data: bytes) -> Any:

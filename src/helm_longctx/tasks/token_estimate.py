@@ -39,6 +39,9 @@ LINE_BREAK, CJK_CHARACTER, OTHER_CHARACTER = 1.0, 0.8, 1.2
 _SAMPLE, _SAMPLES = 512, 16
 """Characters of a sample of a long text, and how many samples are taken."""
 
+_GOLDEN = (5**0.5 - 1) / 2
+"""The multiples of the golden ratio are spread evenly between whole numbers."""
+
 _FEWEST_OF_OTHER = 0.15
 """Fewest tokens of a character that is not ASCII, on average."""
 
@@ -95,14 +98,23 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
     """
     total = 0.0
     for text in texts:
-        starts = range(0, len(text), max(_SAMPLE, len(text) // _SAMPLES))
-        pieces = [text[start : start + _SAMPLE] for start in starts]
+        pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
         ascii_pieces = pieces if text.isascii() else [piece.encode("ascii", "ignore").decode() for piece in pieces]
         others = sum(map(len, pieces)) - sum(map(len, ascii_pieces))
         # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.
         found = estimate_tokens(" ".join(" ".join(ascii_pieces).split())) / 2 + _FEWEST_OF_OTHER * others
         total += found * len(text) / max(1, sum(map(len, pieces)))
     return int(total)
+
+
+def _draw_samples(text: str) -> list[str]:
+    """Draw a sample from each of equal parts of a long text.
+
+    The places in the parts differ. Otherwise all samples of a text of equal documents could be, for example, titles.
+    """
+    part = len(text) / _SAMPLES
+    starts = (int(part * number + (part - _SAMPLE) * (_GOLDEN * number % 1)) for number in range(_SAMPLES))
+    return [text[start : start + _SAMPLE] for start in starts]
 
 
 def _make_rare() -> np.ndarray:

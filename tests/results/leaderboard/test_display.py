@@ -222,7 +222,7 @@ def test_memory(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 200 * 300_000 / 6
+    assert peak < 200 * 300_000 / 5
 
 
 @pytest.mark.parametrize("damaged", [b"", b"no zstd", None])

@@ -21,6 +21,7 @@ from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.models.apis.usage import Usage
+from helm_longctx.redaction.origin import is_local
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
@@ -168,12 +169,16 @@ def _user_price(name: str, value: Any) -> Price:
 
 def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
     """Look a deployment up by its address, or by the provider in its name, and by the names that its model can have."""
+    arguments = spec.client_spec.args
+    address, provider = arguments.get("base_url"), deployment.partition("/")[0]
+    # No provider is on this machine, and the table takes a quarter of a second to import.
+    if address and is_local(str(address)):
+        return None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
         return None
-    table, arguments = get_snapshot(), spec.client_spec.args
-    address, provider = arguments.get("base_url"), deployment.partition("/")[0]
+    table = get_snapshot()
     # If there is an address, only it counts: users can choose any organization in a deployment's name.
     where = (None, str(address)) if address else (provider, None)
     model = spec.model_name or deployment

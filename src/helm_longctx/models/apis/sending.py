@@ -200,7 +200,7 @@ def _parts(reply: RawReply) -> list[dict[str, Any]]:
 
 
 def _reasons(reply: RawReply) -> list[object]:
-    return [part.get(name) for part in _parts(reply) for name in _REASONS]
+    return [reason for part in _parts(reply) for name in _REASONS if (reason := part.get(name)) is not None]
 
 
 def _find_defect(reply: RawReply) -> str | None:

@@ -11,8 +11,8 @@ import re
 import shutil
 import tempfile
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
@@ -35,9 +35,7 @@ from helm_longctx.runs.files import (
     STATES,
     State,
     find_sample,
-    read_rows,
     read_states,
-    reading,
     repeat_of,
     rewrite_states,
 )
@@ -74,7 +72,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
         return
     with _make_folder(run) as folder:
-        lean = LeanStates(FullTexts(run))
+        lean = LeanStates(texts := FullTexts(run))
         if is_our_method(run_spec.adapter_spec.method):
             groups = [schema.name_to_run_group[name] for name in run_spec.groups if name in schema.name_to_run_group]
             with _helm_lock:
@@ -87,8 +85,14 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
                     for column in schema.name_to_metric_group[name].metrics
                     if column.perturbation_name in (None, "__all__")
                 }
-            write_pages(run, folder, statistics, lean.change)
+            with ThreadPoolExecutor(1) as pool:
+                # Most of this work needs no lock of Python.
+                copied = pool.submit(texts.copy_prompts, LIMIT)
+                stats = _trial_stats(run / INSTANCE_STATS, statistics)
+                copied.result()
+            write_pages(run, folder, stats, lean.change)
         else:
+            texts.copy_prompts(LIMIT)
             rewrite_states(run / STATES, folder / STATES, lean.change)
             shutil.copyfile(run / INSTANCE_STATS, folder / INSTANCE_STATS)
             try:
@@ -123,13 +127,15 @@ def _make_folder(run: Path) -> Iterator[Path]:
 class LeanStates:
     """Elides the texts of request states for a page.
 
+    Args:
+        texts: the whole texts, with the run's prompts.
+
     Attributes:
         missing: number of states whose whole prompt is missing from the run's prompt store.
     """
 
     def __init__(self, texts: FullTexts):
         self._texts = texts
-        self._texts.copy_prompts(LIMIT)
         self._prompts: dict[tuple[str, str | None], str] = {}
         self.missing = 0
 
@@ -233,7 +239,7 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     """Elide every text in plain data."""
     kind = type(value)
     if kind is str:
-        return elide(value, evidence)
+        return value if len(value) <= LIMIT else elide(value, evidence)
     if kind is dict:
         return {key: _elide_all(part, evidence) for key, part in value.items()}
     return [_elide_all(part, evidence) for part in value] if kind is list else value
@@ -246,18 +252,17 @@ Trial = tuple[str, str, int]
 """An answer's instance id, perturbation as JSON, and trial."""
 
 
-def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Callable[[State], State]) -> None:
+def write_pages(
+    run: Path, folder: Path, stats: Mapping[Trial, Mapping[str, float]], change: Callable[[State], State]
+) -> None:
     """Write the display files of a run whose states have one request for each trial.
 
+    Args:
+        stats: the statistics of each trial that the pages show.
+
     Raises:
-        InputError: the run's states or statistics are damaged.
+        InputError: the run's states are damaged.
     """
-    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
-    for row in read_rows(run / INSTANCE_STATS):
-        with reading(run / INSTANCE_STATS):
-            means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
-            shown = {name: mean for name, mean in means.items() if name in statistics and mean is not None}
-            stats[_trial(row, row["instance_id"], row)].update(shown)
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
         instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
