@@ -4,7 +4,6 @@
     python bench/likelihood.py serve echo --seconds 300              # SmolLM2 behind the protocol of a server
     python bench/likelihood.py server http://127.0.0.1:PORT/v1       # a server against the local model
     python bench/likelihood.py noise --questions 60                  # weights with noise: likelihood and accuracy
-    python bench/likelihood.py power --questions 40                  # requests that find one defect, by scores and not
 
 `server --bos` is for a server that puts the model's first token before each text, as llama-cpp-python must: without one
 it gives each token the number of its repetition, and is refused.
@@ -208,54 +207,6 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
         print(f"signal to noise of {name}: {signal.ratio if signal else float('nan'):.1f}")
 
 
-def power(questions: int, level: float = 0.1, draws: int = 400) -> None:
-    """Ask a model and the same with noise, and say how many questions find the noise by scores and by distributions."""
-    import torch
-    from helm.common.request import Request
-    from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
-
-    from helm_longctx.apps.gate.distributions import REQUESTS, Asked, compare, decide, write_answer
-    from helm_longctx.models.local.objects import TransformersClient, TransformersModel
-    from helm_longctx.models.objects import OBJECTS
-    from helm_longctx.results.statistics.noninferiority import Verdict
-    from helm_longctx.results.statistics.power import paired_spread, questions_needed
-
-    clients = []
-    for name, noise_level in (("python/base", 0.0), ("python/noise", level)):
-        model, tokenizer = load()
-        torch.manual_seed(1)
-        with torch.no_grad():
-            for weight in model.parameters():
-                if weight.dim() > 1:
-                    weight += noise_level * weight.std() * torch.randn_like(weight)
-        OBJECTS[name] = TransformersModel(model, tokenizer)
-        clients.append(TransformersClient(name))
-        clients[-1]._tokenizer = WrappedPreTrainedTokenizer(tokenizer)
-    rows, points = make_questions(questions), []
-    scores: tuple[list[float], list[float]] = ([], [])
-    for number, (row, request) in enumerate(zip(rows, requests(rows), strict=True)):
-        asked = Asked(None, request.prompt, row["answers"][0], str(number))
-        answer = write_answer(asked, clients[0], "python/base").completions[0].text
-        points.append(list(compare(asked, answer, clients, ("python/base", "python/noise"))))
-        for client, found in zip(clients, scores, strict=True):
-            plain = Request(model="m", model_deployment="m", prompt=request.prompt, max_tokens=12, temperature=0)
-            found.append(float(row["answers"][0] in client.make_request(plain).completions[0].text))
-    drop = sum(scores[0]) / questions - sum(scores[1]) / questions
-    print(f"accuracy {sum(scores[0]) / questions:.3f} and {sum(scores[1]) / questions:.3f}")
-    groups = list(map(str, range(questions)))
-    if drop > 0:
-        needed = questions_needed(paired_spread(*scores, groups), drop)
-        print(f"by scores: {needed} questions, {2 * needed} requests (80 % power, if the drop is as large as measured)")
-    chance = random.Random(0)
-    for count in (2, 3, 4, 6, 8, 12):
-        worse = 0
-        for _ in range(draws):
-            drawn = [points[chance.randrange(questions)] for _ in range(count)]
-            named = [point._replace(group=str(n)) for n, each in enumerate(drawn) for point in each]
-            worse += decide(named, 0.05)[1] is Verdict.WORSE
-        print(f"by distributions: {count} questions, {REQUESTS * count} requests: worse in {worse / draws:.0%}")
-
-
 def _mean(result: Any, name: str) -> tuple[float, float]:
     return result.statistics[name].interval.mean, result.statistics[name].error
 
@@ -263,7 +214,7 @@ def _mean(result: Any, name: str) -> tuple[float, float]:
 def main() -> None:
     """Read the arguments and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("exact", "serve", "server", "noise", "power"))
+    parser.add_argument("part", choices=("exact", "serve", "server", "noise"))
     parser.add_argument("what", nargs="?", default="echo", help="the way to serve, or the address of a server")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--levels", type=float, nargs="+", default=NOISE, help="noise of the models of `noise`")
@@ -278,8 +229,6 @@ def main() -> None:
         serve(args.what, args.seconds)
     elif args.part == "server":
         server(args.what, args.questions, args.bos)
-    elif args.part == "power":
-        power(args.questions)
     else:
         noise(args.questions, args.facts, args.levels)
     print(f"{time.process_time() - start:.0f} s of processor time")

@@ -64,6 +64,15 @@ def test_equal_to_a_loaded_model(checkpoints: Path) -> None:
     assert set(results[0].answers.model) == {"my/eager"}
 
 
+def test_batch_size_of_a_folder(checkpoints: Path) -> None:
+    """`batch_size` says how many prompts of a folder are answered together."""
+    result = call(str(checkpoints / "step-30"), batch_size=2)
+    (facts,) = [orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*/{MODEL}")]
+    assert facts["batch"] == 2
+    with pytest.raises(lc.InputError, match="evaluate: tokenizer='gpt2' has no effect; leave it out, because a folder"):
+        call(checkpoints / "step-30", tokenizer="gpt2")
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -24,9 +24,6 @@ SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Files of which a model has one."""
 
-BATCH = 16
-"""Most prompts that are answered together."""
-
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 
@@ -225,7 +222,7 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
         "pretrained_model_name_or_path": model.path if model.path in MODELS else facts.path,
         **{"revision": facts.commit, "dtype": model.dtype},
         **{key: value for key, value in loading.items() if value not in (None, False, {})},
-        "batch": BATCH,
+        "batch": model.batch_size,
     }
     if facts.commit is None:
         arguments["digest"] = digest_files(facts.folder)

@@ -309,6 +309,9 @@ class LocalModel(Section):
     engine: Annotated[Literal["transformers", "vllm", "sglang"], _OPTION] = Field(
         default="transformers", description="the program that runs the model in this process"
     )
+    batch_size: Annotated[int, Field(ge=1)] = Field(
+        default=16, description="most prompts that are answered together; fewer are if memory lacks"
+    )
     sampling: Sampling = {}
     context: Length | None = Field(
         default=None, description="the model's context window in tokens. Default: the positions in its config.json"

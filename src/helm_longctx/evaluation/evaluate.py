@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, shorten
 
 if TYPE_CHECKING:
     from helm_longctx.config.load import Options
@@ -59,7 +59,7 @@ def evaluate(
         arguments: further arguments of all tasks, such as `{"style": "chat"}`.
         suite: name of the suite. HELM's server, the report and `helm-longctx compare` show it.
         batch_size: most prompts of a list that the function takes; None for a function of a single prompt. Of a
-            transformers model or an engine: most prompts that are answered together.
+            transformers model, a folder or an engine: most prompts that are answered together. Not for servers.
         parallelism: prompts that are asked at once. By default `batch_size`, 4 for servers and for async functions, and
             1 for other functions and models.
         judge: judges of answers, as in run entries.
@@ -100,6 +100,10 @@ def _describe_models(
         raise bad_argument("evaluate", "batch_size", batch_size, "a whole number from 1")
     window = None if context is None else parse_length(context, "evaluate: context")
     given = [describe_given(*each, tokenizer, window, batch_size) for each in zip(models, names, strict=True)]
+    for argument, value in (("tokenizer", tokenizer), ("context", context), ("batch_size", batch_size)):
+        # In a list, an argument can be meant for another model.
+        if value is not None and all(argument in each.ignored for each in given):
+            raise InputError(f"evaluate: {argument}={shorten(value)} has no effect; {given[0].ignored[argument]}")
     taken = [each.name for each in given]
     if twice := [each for each in taken if taken.count(each) > 1]:
         raise InputError(f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model")

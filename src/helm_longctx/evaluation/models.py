@@ -36,6 +36,9 @@ _BATCH = 16
 _CONCURRENT = 4
 """Requests that servers and async functions get at once, as in `helm-longctx run`."""
 
+_OWN = "leave it out, because the deployment has its own"
+_ONE_PROMPT = "leave it out, because a server gets one prompt in a request; parallelism= says how many it gets at once"
+
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 
 
@@ -52,6 +55,7 @@ class GivenModel:
         identity: what identifies the object.
         tokenizer: tokenizer of transformers, or its hub name or folder; None if there is none.
         window: the object's window in tokens; None if it is not known.
+        ignored: arguments of `evaluate` that mean nothing for it, and why.
     """
 
     name: str
@@ -62,6 +66,7 @@ class GivenModel:
     identity: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Any = None
     window: int | None = None
+    ignored: Mapping[str, str] = field(default_factory=dict)
 
 
 def describe_given(
@@ -76,8 +81,10 @@ def describe_given(
     Raises:
         InputError: it is none that can be asked.
     """
-    if isinstance(model, dict | PathLike | str):
-        return _describe_entry(model, name, tokenizer, window)
+    if isinstance(model, dict | PathLike) or (isinstance(model, str) and (Path(model).is_dir() or has_magic(model))):
+        return _describe_path(model, name, window, batch_size)
+    if isinstance(model, str):
+        return _describe_server(model, name, tokenizer, window)
     if isinstance(model, tuple) and len(model) == 2:
         model, tokenizer = model
     elif all(hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")):  # a pipeline
@@ -110,20 +117,24 @@ def describe_given(
     return given if window is None else replace(given, window=window)
 
 
-def _describe_entry(model: Any, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
-    """Return a model of a run configuration: a mapping with its path, a path alone, an address, or a deployment."""
-    if not isinstance(model, str) or Path(model).is_dir() or has_magic(model):
-        given = {"name": name, "context": window}
-        entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
-        entry |= {key: value for key, value in given.items() if value is not None}
-        return GivenModel(str(entry.get("name") or entry.get("path")), entry)
+def _describe_server(model: str, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
     if not model.startswith(("http://", "https://")):
         if name is not None:
             raise bad_argument("evaluate", "name", name, f"no name for the deployment {model!r}, which has its own")
-        return GivenModel(model, model)
+        return GivenModel(model, model, ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT})
     name = name if name and "/" in name else f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
-    return GivenModel(name, {key: value for key, value in entry.items() if value is not None})
+    entry = {key: value for key, value in entry.items() if value is not None}
+    return GivenModel(name, entry, ignored={"batch_size": _ONE_PROMPT})
+
+
+def _describe_path(model: Any, name: str | None, window: int | None, batch_size: int | None) -> GivenModel:
+    """Return a model of a run configuration: a mapping with its path, or the path alone."""
+    given = {"name": name, "context": window, "batch_size": batch_size}
+    entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
+    entry |= {key: value for key, value in given.items() if value is not None}
+    ignored = {"tokenizer": "leave it out, because a folder or a name on the hub has its own"}
+    return GivenModel(str(entry.get("name") or entry.get("path")), entry, ignored=ignored)
 
 
 def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: int) -> GivenModel:

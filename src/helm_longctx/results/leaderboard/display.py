@@ -292,6 +292,16 @@ def _prediction(page: State) -> dict[str, Any]:
     return {"predicted_text": completion["text"], "base64_images": [], **present}
 
 
+def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[str, float]]:
+    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
+    for row in read_rows(path):
+        with reading(path):
+            means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
+            shown = {name: mean for name, mean in means.items() if name in statistics and mean is not None}
+            stats[_trial(row, row["instance_id"], row)].update(shown)
+    return stats
+
+
 def _trial(perturbed: State, instance: str, answer: State) -> Trial:
     perturbation = perturbed.get("perturbation")
     # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
