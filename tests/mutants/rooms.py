@@ -12,7 +12,12 @@ PACKAGE = SOURCE / "helm_longctx"
 STATISTICS = {
     "deadline": ("results/statistics/test_deadline.py", "results/certificates/test_search.py"),
     "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
-    "margins": ("results/gates", "results/test_stopping.py", "results/statistics/test_looks.py"),
+    "margins": (
+        "results/statistics/test_noninferiority.py",
+        "results/gates",
+        "results/test_stopping.py",
+        "results/statistics/test_looks.py",
+    ),
     "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
     "noninferiority": ("results/statistics/test_noninferiority.py", "results/gates"),
     "lengths": ("results/statistics/test_lengths.py", "results/test_lengths.py", "results/report/test_lengths.py"),

@@ -130,6 +130,17 @@ def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks
     assert ({block.length for block in search.next_blocks()} == {SHORTEST}) is asks
 
 
+@pytest.mark.parametrize(("kinds", "claim", "most"), [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)])
+def test_tokens_of_further_questions_are_spared(kinds: int, claim: int, most: int) -> None:
+    """What the shortest length asks in addition is left out at the claim, and at most three questions are."""
+    search = Search(replace(DESIGN, claim=claim))
+    ask = answer_by(lambda block: 0.9 * (block.kind in KINDS[:kinds]), Random(4))
+    while (blocks := search.next_blocks()) and not search.tests:
+        for answered in ask(blocks):
+            search.add(answered)
+    assert search.tests[claim].most == most
+
+
 def test_lengths_of_a_design() -> None:
     """The lengths double up to the claim, which need not be a power of two."""
     assert Design(16384, 4096, ("a",)).lengths == (4096, 8192, 16384)
