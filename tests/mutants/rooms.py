@@ -26,7 +26,7 @@ STATISTICS = {
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
 DECISIONS = {
-    "results/means.py": ("results/test_results.py",),
+    "results/means.py": ("results/test_results.py", "results/test_chosen_results.py"),
     "results/comparison.py": (
         "results/test_compare.py",
         "results/test_scrutiny.py",
@@ -53,6 +53,7 @@ JUDGES = {
     "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
     "judging/jury.py": ("judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "judging/calls.py": ("judging/test_calls.py",),
+    "tasks/judge_scores.py": ("judging/test_replies.py", "judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "benchmarks/helmet/verdicts.py": (
         "benchmarks/helmet/test_verdicts.py",
         "benchmarks/helmet/test_verdicts_golden.py",

@@ -320,6 +320,21 @@ def _guess(random: Random, block: Block, guessed: float) -> Reply:
     return Reply(float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length)
 
 
+@pytest.mark.parametrize(
+    ("rights", "guesses", "is_measurable"),
+    # The mean of the third case is less than 40 points above the floor, and the lower end of the last one less than 20.
+    [([7, 8] * 6, 3, True), ([8] * 12, 2, True), ([7, 8] * 6, 4, False), ([8] * 12, 3, False)],
+)
+def test_both_distances_to_the_floor_count(rights: Sequence[int], guesses: int, is_measurable: bool) -> None:
+    """A kind needs a mean that is far above its floor, and an interval that is above it by the allowed loss."""
+    kind = KindAnswers(DESIGN, KINDS[0])
+    for block, right in zip(kind.base_blocks(range(DESIGN.first)), rights, strict=True):
+        kind.base.answered.append(Answered(block, [Reply(float(number < right)) for number in range(10)]))
+    empty = Block(KINDS[0], SHORTEST, kind.question(SEEDS - 1), 10, has_text=False)
+    kind.without_text.append(Answered(empty, [Reply(float(number < guesses)) for number in range(10)]))
+    assert kind.is_measurable is is_measurable
+
+
 def test_a_constant_answer_is_a_floor() -> None:
     """The floor is the best answer that needs no text: the model's own guess, or a baseline that says always the same."""
     design = replace(DESIGN, claim=8192, most=20)
