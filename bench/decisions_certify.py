@@ -13,14 +13,15 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from itertools import chain, combinations
+from dataclasses import replace
+from functools import cache
+from itertools import chain, combinations, product
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -28,15 +29,19 @@ from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.plan import questions_for
 from helm_longctx.apps.certify.procedure import Ask, run
-from helm_longctx.apps.certify.search import Design, plan_tests
+from helm_longctx.apps.certify.search import Design, Search
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.results.statistics.intervals import Floats, mean_interval
 from helm_longctx.results.statistics.lengths import effective_length, possible_lengths, share_of_shortest
+from helm_longctx.results.statistics.sequential import Decision, decide
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 
 CLAIM, SHORTEST = 1024 * 1024, 4096
+
+DESIGN = Design(CLAIM, SHORTEST, KINDS)
 
 SCORES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 
@@ -53,104 +58,117 @@ READ = {32 * 1024: (32 * 1024, 8), CLAIM: (128 * 1024, 3)}
 BASE_PROMPTS = 40
 """Questions of each kind at the shortest length that a search reads."""
 
-DRAWS = {"parts of answers": (60, 40), "whole answers": (400, 10)}
-"""Draws of the scores at the shortest length, and certificates for each. Tests of parts take much longer to plan."""
+DRAWS = {"whole answers": (6, 25), "answers in parts": (1, 100)}
+"""For each round, the draws of the answers at the shortest length, and the certificates for each. Tests of parts take
+much longer to plan."""
 
 Row = tuple[str, str]
 """What was measured, and the figures."""
 
 
-class Rates(NamedTuple):
-    """Shares of certificates, and their prompt tokens in millions."""
-
-    certified: float
-    refused: float
-    mean: float
-    most: float
-
-
 def rows(rounds: int, seed: int) -> Iterator[str]:
-    """Yield a line for each cell. The seeds are `seed` to `seed` + `rounds` - 1."""
+    """Yield a line for each cell. Seeds begin with `seed`."""
     logging.getLogger("bm25s").setLevel(logging.ERROR)
-    seeds = range(seed, seed + rounds)
-    found = chain(
-        _decision_rows(seed), _score_rows(seeds), _search_rows(seeds[: max(rounds // 5, 1)]), _length_rows(rounds, seed)
-    )
+    seeds = range(seed, seed + max(rounds // 5, 1))
+    found = chain(_score_rows(rounds, seed), _loss_rows(rounds, seed), _search_rows(seeds), _length_rows(rounds, seed))
     yield from (f"{name}: {about}" for name, about in found)
 
 
-def _decision_rows(seed: int) -> Iterator[Row]:
-    """Yield a row for each score of the two tests of the mean alone, without those of single kinds."""
-    for answers, parts in (("parts of answers", PARTS), ("whole answers", dict.fromkeys(PARTS, 1))):
+def _score_rows(rounds: int, seed: int) -> Iterator[Row]:
+    """Yield a row for each score with and without a loss."""
+    for answers, (bases, certificates) in DRAWS.items():
+        parts = dict.fromkeys(PARTS, 1) if answers == "whole answers" else PARTS
         for score in SCORES:
-            for loss, about in _draw_decisions(score, [*parts.values()], seed, *DRAWS[answers]).items():
-                yield (
-                    f"tests of the mean, {answers} right or wrong, score {score:g}, loss {100 * loss:.0f} points",
-                    about,
-                )
+            seeds = range(seed, seed + bases * rounds)
+            for loss, about in _rate(DESIGN, score, parts, seeds, certificates).items():
+                yield f"{answers}, score {score:g}, loss {100 * loss:.0f} points at 1m", about
 
 
-def _draw_decisions(score: float, parts: Sequence[int], seed: int, bases: int, certificates: int) -> dict[float, str]:
-    """Return how often the claim is certified and refused, and after how many questions, by the loss."""
-    random, design = np.random.default_rng(seed + round(1000 * score)), Design(CLAIM, SHORTEST, KINDS)
-    found: dict[float, list[tuple[float, ...]]] = {0.0: [], 0.2: []}
-    for _ in range(bases):
-        base = [random.binomial(each, score, design.first * design.texts) / each for each in parts]
-        base_means = [float(np.clip(each.mean(), 1 / (len(each) + 2), 1 - 1 / (len(each) + 2))) for each in base]
-        expected = [fmean(base_means)] * len(parts)
-        pairs = [[(mean, each) for each in scores] for mean, scores in zip(expected, base, strict=True)]
-        tests = plan_tests(pairs, design.loss, design.most, design.error)
-        for loss, rows in found.items():
-            shares = [np.full(certificates, test.share) for test in tests]
-            decided, asked = np.zeros(certificates, int), np.full(certificates, design.most)
-            for number in range(design.most):
-                kind = int(random.integers(len(parts)))
-                scores = random.binomial(parts[kind], score - loss, certificates) / parts[kind] - expected[kind]
-                values = ((scores + design.loss, design.loss - expected[kind]), (-scores, expected[kind] - 1))
-                shares = [
-                    test.next_shares(each, number, *value)
-                    for test, each, value in zip(tests, shares, values, strict=True)
-                ]
-                above, below = (each >= 1 - 1e-9 for each in shares)
-                is_new = (decided == 0) & (above != below)
-                decided[is_new], asked[is_new] = np.where(above[is_new], 1, 2), number + 1
-            rows.append((float((decided == 1).mean()), float((decided == 2).mean()), float(asked.mean())))
-    means = {loss: np.mean(rows, axis=0) for loss, rows in found.items()}
-    return {loss: f"{m[0]:.1%} certified, {m[1]:.1%} refused, {m[2]:.0f} questions" for loss, m in means.items()}
+def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
+    """Yield a row for each score and allowed loss: how often the estimated number of questions decides."""
+    for score in (0.5, 0.8, 0.9, 0.98):
+        for loss in (0.1, 0.15, 0.2, 0.3):
+            if (count := questions_for(score, loss, DESIGN.error)) is None:
+                continue
+            design = replace(DESIGN, loss=loss, most=count)
+            found = _rate(design, score, dict.fromkeys(PARTS, 1), range(seed, seed + rounds), 100)
+            for true, about in found.items():
+                yield f"--loss {100 * loss:.0f}, -m {count}, score {score:g}, loss {100 * true:.0f} points", about
 
 
-def _score_rows(seeds: Sequence[int]) -> Iterator[Row]:
-    for answers, parts in (("whole answers", dict.fromkeys(PARTS, 1)), ("parts of answers", PARTS)):
-        for loss in (0.0, 0.2):
-            for score in SCORES:
-                found = rate(partial(_keep, score, loss), seeds, parts=parts)
-                tokens = f"{found.mean:.0f}M tokens, at most {found.most:.0f}M"
-                about = f"{found.certified:.1%} certified, {found.refused:.1%} refused, {tokens}"
-                yield f"{answers} right or wrong, score {score:g}, loss {100 * loss:.0f} points at 1m", about
-
-
-def _keep(score: float, loss: float, block: Block) -> float:
-    return score - loss * (block.length == CLAIM)
-
-
-def rate(chance: Callable[[Block], float], seeds: Sequence[int], parts: Mapping[str, int]) -> Rates:
-    """Return how often a model with a known score is certified and refused.
+def _rate(
+    design: Design, score: float, parts: Mapping[str, int], seeds: Sequence[int], certificates: int
+) -> dict[float, str]:
+    """Return how often the claim is certified and refused, and what that takes, without a loss and with it.
 
     Args:
         parts: the number of parts of an answer of each kind.
+        seeds: one for each draw of the answers at the shortest length.
+        certificates: number of certificates for each of them.
     """
+    found: dict[float, list[tuple[float, ...]]] = {0.0: [], design.loss: []}
+    for seed in seeds:
+        search, random = _answer_base(replace(design, seed=1000 * seed), score, parts), np.random.default_rng(seed)
+        tokens = sum(reply.sent for kind in search.kinds.values() for reply in kind.base.replies)
+        for loss, rows in found.items():
+            decided, asked = _decide_claim(search, score - loss, parts, certificates, random)
+            shares = [fmean(each is decision for each in decided) for decision in (Decision.ABOVE, Decision.BELOW)]
+            most = tokens + int(asked.max()) * round(FILL * CLAIM)
+            rows.append((*shares, float(asked.mean()), most / 1e6))
+    return {loss: _describe(np.array(rows)) for loss, rows in found.items()}
+
+
+def _describe(rows: Floats) -> str:
+    means, errors = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(len(rows))
+    shares = (
+        f"{means[place]:.1%} {name} (standard error {errors[place]:.1%})"
+        for place, name in enumerate(("certified", "refused"))
+    )
+    return f"{', '.join(shares)}, {means[2]:.0f} questions at 1m, at most {rows[:, 3].max():.1f}M tokens"
+
+
+def _answer_base(design: Design, score: float, parts: Mapping[str, int]) -> Search:
+    """Return a search that has all its answers at the shortest length, and asks about the claim next."""
 
     def draw(block: Block, random: Random) -> float:
-        return fmean(random.random() < chance(block) for _ in range(parts[block.kind]))
+        return fmean(random.random() < score for _ in range(parts[block.kind]))
 
-    found, tokens = list[bool | None](), list[int]()
-    for seed in seeds:
-        design = Design(CLAIM, SHORTEST, KINDS, seed=1000 * seed)
-        record = run(design, draw_answers(draw, seed)).record()
-        found.append(record["holds"])
-        tokens.append(record["prompt_tokens"])
-    certified, refused = (found.count(value) / len(seeds) for value in (True, False))
-    return Rates(certified, refused, fmean(tokens) / 1e6, max(tokens) / 1e6)
+    search, ask = Search(design), draw_answers(draw, design.seed)
+    while (blocks := search.next_blocks()) and blocks[0].length == SHORTEST:
+        for answered in ask(blocks):
+            search.add(answered)
+    return search
+
+
+def _decide_claim(
+    search: Search, score: float, parts: Mapping[str, int], certificates: int, random: np.random.Generator
+) -> tuple[list[Decision], NDArray[np.intp]]:
+    """Return the decisions of many certificates with the same answers at the shortest length, and their questions.
+
+    It does for all of them at once what `LengthTest` and `Cell` do for one.
+    """
+    if not search.tests:
+        return [Decision.OPEN] * certificates, np.zeros(certificates, int)
+    test, scores = search.tests[CLAIM], list[Floats]()
+    order, shares = search.order[: test.most], [np.full(certificates, each.share) for each in test.tests]
+    is_above, is_below, asked = np.zeros(certificates, bool), np.zeros(certificates, bool), np.zeros(certificates, int)
+    for number, (kind, seed) in enumerate(order):
+        scores.append(random.binomial(parts[kind.kind], score, certificates) / parts[kind.kind])
+        is_open = ~is_above & ~is_below
+        asked += is_open
+        values = zip(test.tests, shares, test.values(scores[-1], kind.kind, seed), strict=True)
+        shares = [each.next_shares(share, number, *value) for each, share, value in values]
+        above, below = (each >= 1 - 1e-9 for each in shares)
+        is_above |= is_open & above & ~below
+        is_below |= is_open & below & ~above
+    for place, kind in product(range(certificates), search.measured):
+        rows = zip(order[: asked[place]], scores, strict=False)
+        own, cell = [float(row[place]) for (each, _), row in rows if each is kind], kind.cell(CLAIM)
+        # A kind with at least its lowest score is not lost, and deciding takes time.
+        if own and fmean(own) < cell.lowest and decide(own, cell.lowest, cell.errors[1]) is Decision.BELOW:
+            is_above[place], is_below[place] = False, True
+    pairs = zip(is_above, is_below, strict=True)
+    return [Decision.ABOVE if above else Decision.BELOW if below else Decision.OPEN for above, below in pairs], asked
 
 
 def draw_answers(draw: Callable[[Block, Random], float], seed: int) -> Ask:

@@ -12,7 +12,12 @@ PACKAGE = SOURCE / "helm_longctx"
 STATISTICS = {
     "deadline": ("results/statistics/test_deadline.py", "results/certificates/test_search.py"),
     "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
-    "margins": ("results/gates", "results/test_stopping.py", "results/statistics/test_looks.py"),
+    "margins": (
+        "results/statistics/test_noninferiority.py",
+        "results/gates",
+        "results/test_stopping.py",
+        "results/statistics/test_looks.py",
+    ),
     "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
     "noninferiority": ("results/statistics/test_noninferiority.py", "results/gates"),
     "lengths": ("results/statistics/test_lengths.py", "results/test_lengths.py", "results/report/test_lengths.py"),
@@ -21,7 +26,7 @@ STATISTICS = {
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
 DECISIONS = {
-    "results/boards.py": ("results/test_results.py",),
+    "results/boards.py": ("results/test_results.py", "results/test_chosen_results.py"),
     "results/comparison.py": (
         "results/test_compare.py",
         "results/test_scrutiny.py",
@@ -48,6 +53,7 @@ JUDGES = {
     "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
     "judging/jury.py": ("judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "judging/calls.py": ("judging/test_calls.py",),
+    "tasks/judge_scores.py": ("judging/test_replies.py", "judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "benchmarks/helmet/verdicts.py": (
         "benchmarks/helmet/test_verdicts.py",
         "benchmarks/helmet/test_verdicts_golden.py",

@@ -120,3 +120,17 @@ def test_weights_within_a_category() -> None:
     alone = ["ruler_vt", "ruler_cwe"]
     assert task_weights(board, [*recall, *alone], 8192) == pytest.approx(dict.fromkeys(recall, 1 / 4))
     assert task_weights(board, alone, 8192) == pytest.approx(dict.fromkeys(alone, 1 / 2))
+
+
+def test_a_comparison_has_the_weights_of_categories() -> None:
+    """A task alone in its category counts as much as both tasks of another one."""
+    recall = [
+        replace(result(model, task, lambda question, depth, won=won: won), entry="helmet_recall")
+        for model, scores in (("a/one", (1.0, 0.0)), ("a/two", (0.0, 0.0)))
+        for task, won in zip(("json_kv", "ruler_niah_mk_2"), scores, strict=True)
+    ]
+    rag = [result(model, "nq", lambda question, depth, won=won: won) for model, won in (("a/one", 0.0), ("a/two", 1.0))]
+    pairings = compare([*recall, *rag], ["a/one", "a/two"]).pairings()
+    effects = {(each.by, each.part): each.comparison.effect.mean for each in pairings}
+    assert effects["all", ""] == pytest.approx((1 / 2 + 0) / 2 - 1 / 2)
+    assert effects["length", "8k"] == effects["all", ""]

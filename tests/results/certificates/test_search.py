@@ -130,6 +130,17 @@ def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks
     assert ({block.length for block in search.next_blocks()} == {SHORTEST}) is asks
 
 
+@pytest.mark.parametrize(("kinds", "claim", "most"), [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)])
+def test_tokens_of_further_questions_are_spared(kinds: int, claim: int, most: int) -> None:
+    """What the shortest length asks in addition is left out at the claim, and at most three questions are."""
+    search = Search(replace(DESIGN, claim=claim))
+    ask = answer_by(lambda block: 0.9 * (block.kind in KINDS[:kinds]), Random(4))
+    while (blocks := search.next_blocks()) and not search.tests:
+        for answered in ask(blocks):
+            search.add(answered)
+    assert search.tests[claim].most == most
+
+
 def test_lengths_of_a_design() -> None:
     """The lengths double up to the claim, which need not be a power of two."""
     assert Design(16384, 4096, ("a",)).lengths == (4096, 8192, 16384)
@@ -307,6 +318,21 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(guessed: flo
 def _guess(random: Random, block: Block, guessed: float) -> Reply:
     is_recall = block.kind == "recall"
     return Reply(float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length)
+
+
+@pytest.mark.parametrize(
+    ("rights", "guesses", "is_measurable"),
+    # The mean of the third case is less than 40 points above the floor, and the lower end of the last one less than 20.
+    [([7, 8] * 6, 3, True), ([8] * 12, 2, True), ([7, 8] * 6, 4, False), ([8] * 12, 3, False)],
+)
+def test_both_distances_to_the_floor_count(rights: Sequence[int], guesses: int, is_measurable: bool) -> None:
+    """A kind needs a mean that is far above its floor, and an interval that is above it by the allowed loss."""
+    kind = KindAnswers(DESIGN, KINDS[0])
+    for block, right in zip(kind.base_blocks(range(DESIGN.first)), rights, strict=True):
+        kind.base.answered.append(Answered(block, [Reply(float(number < right)) for number in range(10)]))
+    empty = Block(KINDS[0], SHORTEST, kind.question(SEEDS - 1), 10, has_text=False)
+    kind.without_text.append(Answered(empty, [Reply(float(number < guesses)) for number in range(10)]))
+    assert kind.is_measurable is is_measurable
 
 
 def test_a_constant_answer_is_a_floor() -> None:

@@ -20,6 +20,7 @@ from helm_longctx.results.statistics.noninferiority_power import (
     fewest_clusters,
     power_to_pass,
 )
+from helm_longctx.results.statistics.sequential import SCORES
 
 Scores = list[tuple[int, int]]
 
@@ -260,3 +261,24 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(ratio: tuple[int, .
     one = clusters_needed(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
     assert needed[0] > one
     assert clusters_needed(((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025) == pytest.approx(one, rel=0.05)
+
+
+@pytest.mark.parametrize("sizes", [(0.5, *[0.05] * 10), (0.8, *[0.02] * 10)])
+def test_large_clusters_limit_the_statistic(sizes: tuple[float, ...]) -> None:
+    """If half of the answers are in one cluster, small clusters reject at no higher level than few equal ones could."""
+    shares, margin = np.array(sizes), 0.05
+    # The sum of each cluster is as far above the margin as the others', though the scores in the large one are small.
+    clusters = Clusters(margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes))))
+    assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(1 / np.sqrt((shares**2).sum()))
+
+
+def test_looks_that_cannot_decide_cost_nothing() -> None:
+    """A look at which even equal scores could not pass leaves later looks their error."""
+    fewest = fewest_clusters(0.05, 0.025)
+    rows = pairs(4, 4, 192)
+    fixed, early, able = (
+        decide_drops({"8k": rows}, 0.05, 0.8, {"8k": earlier})["8k"].comparison.effect
+        for earlier in ((), (10, fewest - 1), (fewest,))
+    )
+    assert (early.low, early.high) == (fixed.low, fixed.high)
+    assert able.low < fixed.low

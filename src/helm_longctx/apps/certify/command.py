@@ -216,12 +216,12 @@ def _print_losses(design: Design) -> None:
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
-        counts = [questions_for(score, loss, design.error) if loss < score else 0 for loss in losses]
+        counts = [questions_for(score, loss, design.error) for loss in losses]
         cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
     columns = (f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses))
     print_table(text_table(title, columns, rows, right=columns))
-    needed = questions_for(0.5, design.loss, design.error) if design.loss < 0.5 else 0
-    if design.most < needed:
+    needed = questions_for(0.5, design.loss, design.error)
+    if needed and design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helm_longctx.apps.certify.search import KIND_SHARE, NO_TEXT, Design, plan_tests
+from helm_longctx.apps.certify.search import ABOVE_FLOOR, KIND_SHARE, NO_TEXT, Design, plan_tests
 from helm_longctx.models.apis.prices import Prices
 from helm_longctx.models.apis.usage import Usage
 
@@ -52,16 +52,19 @@ def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | No
     return [_plan(length, ends, budget, prices) for length, ends in counts.items()]
 
 
-def questions_for(score: float, loss: float, error: float) -> int:
+def questions_for(score: float, loss: float, error: float) -> int | None:
     """Return about how many questions at the claim decide about a loss in `POWER` of certificates.
 
     It is the larger one of the numbers for a model without a loss and for one with this loss, by the normal
     approximation. Answers are right or wrong, and answers at different lengths are independent.
 
     Args:
-        score: the score at the shortest length, above `loss`.
+        score: the score at the shortest length.
         loss: the loss that is allowed, 0 to 1.
         error: probability of a wrong decision.
+
+    Returns:
+        The number; None if kinds with this score cannot be measured.
     """
     from scipy.special import ndtri
 
@@ -70,6 +73,8 @@ def questions_for(score: float, loss: float, error: float) -> int:
         parts = zip((-ndtri(of_error), ndtri(POWER)), deviations, strict=True)
         return float(sum(quantile * deviation for quantile, deviation in parts) / loss) ** 2
 
+    if score <= loss + ABOVE_FLOOR:
+        return None
     lost = score - loss
     return math.ceil(_MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE))))
 

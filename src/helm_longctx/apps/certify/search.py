@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.results.statistics.deadline import DeadlineTest, Outcomes, collect_outcomes
-from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.intervals import Floats, Interval, mean_interval
 from helm_longctx.results.statistics.reliability import variance_components
 from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide, sequential_interval
+
+T = TypeVar("T", float, Floats)
 
 NO_TEXT = 10
 """Number of questions without a text, for the floor of a kind."""
@@ -30,7 +33,7 @@ ABOVE_FLOOR = 0.2
 """What a kind that can be measured has at the shortest length, besides the loss that is allowed. A search for words
 keeps up to 17 points in texts of 32k, for parts of answers. With less here, it could lose no more than is allowed."""
 
-KIND_SHARE = 0.02
+KIND_SHARE = 0.01
 """Part of the error with which the tests of single kinds may say that a kind is lost. The mean has the rest."""
 
 KIND_VARIANCE = 0.15
@@ -40,6 +43,10 @@ their own for each kind, as many as 15 % more questions would be needed."""
 
 FEWEST = 20
 """A length below the claim is tested if the tokens are enough for so many questions."""
+
+MOST_SPARED = 3
+"""Largest number of questions that are left out at the claim, to spare the tokens of further questions at the shortest
+length. So a claim of 1m costs at most 60 million tokens, and short claims are still decided."""
 
 FIRST = 6
 """With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
@@ -192,8 +199,9 @@ class KindAnswers:
         scores = [score for score, _ in found if score is not None]
         parts = variance_components(scores, [seed for score, seed in found if score is not None])
         whole = parts.between + parts.within / self.design.texts
-        # Differences that chance explains are none: it explains this one in about 1 % of cases.
-        is_real = parts.between > 3 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
+        # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Smaller differences
+        # that are real explain less than 10 % of the variance at the claim.
+        is_real = parts.between > 5 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
         return parts.between / whole if is_real and whole else 0.0
 
     def expect(self, seed: int) -> float:
@@ -247,6 +255,7 @@ class LengthTest:
     Attributes:
         losses: the loss of each question, in the order of the answers: the expected score less the score.
         asked: number of questions that were asked.
+        tests: the tests whether the mean loss is less than allowed, and whether there is any.
     """
 
     def __init__(self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int):
@@ -257,7 +266,7 @@ class LengthTest:
         error = design.error_at(length)
         self._shifts = find_shifts(kinds)
         pairs = [_list_pairs(each, self._shifts[each.kind]) for each in kinds]
-        self._above, self._below = plan_tests(pairs, design.loss, most, error)
+        self.tests = plan_tests(pairs, design.loss, most, error)
         self._is_refused = False
         self._next_count: int | None = None
 
@@ -267,10 +276,15 @@ class LengthTest:
         self._next_count = None
         self._is_refused |= reply.refused
         if reply.score is not None:
-            expected = self.kinds[kind].expect(seed) + self._shifts[kind]
-            self.losses.append(expected - reply.score)
-            self._above.add(reply.score - expected + self._loss, self._loss - expected)
-            self._below.add(expected - reply.score, expected - 1)
+            above, below = self.values(reply.score, kind, seed)
+            self.losses.append(below[0])
+            self.tests[0].add(*above)
+            self.tests[1].add(*below)
+
+    def values(self, score: T, kind: str, seed: int) -> tuple[tuple[T, float], tuple[T, float]]:
+        """Return for each test the value of a score, or of several scores, and the least one that is possible."""
+        expected = self.kinds[kind].expect(seed) + self._shifts[kind]
+        return (score - expected + self._loss, self._loss - expected), (expected - score, expected - 1)
 
     @property
     def decision(self) -> Decision:
@@ -278,14 +292,12 @@ class LengthTest:
         cells = [each.cells[self.length] for each in self.kinds.values() if self.length in each.cells]
         if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
             return Decision.BELOW
-        above, below = self._above, self._below
+        above, below = self.tests
         if above.is_above == below.is_above:
-            return Decision.OPEN if not above.is_above or above.count == below.count else self._first()
+            # If both decide, the one that needed fewer answers was first.
+            is_open = not above.is_above or above.count == below.count
+            return Decision.OPEN if is_open else Decision.ABOVE if above.count < below.count else Decision.BELOW
         return Decision.ABOVE if above.is_above else Decision.BELOW
-
-    def _first(self) -> Decision:
-        """Return the decision that was made with fewer answers."""
-        return Decision.ABOVE if self._above.count < self._below.count else Decision.BELOW
 
     @property
     def next_count(self) -> int:
@@ -299,8 +311,9 @@ class LengthTest:
         if left <= 0 or self.decision is not Decision.OPEN:
             return 0
         mean = fmean(each.base_interval.mean for each in self.kinds.values())
-        right = self._above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
-        return self._below.count_until_sure(mean, mean - 1, right)
+        above, below = self.tests
+        right = above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
+        return below.count_until_sure(mean, mean - 1, right)
 
     @property
     def interval(self) -> Interval:
@@ -406,8 +419,11 @@ class Search:
 
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
+        design = self.design
+        further = sum(max(len(each.base.answered) - design.first, 0) for each in self.measured)
+        spared = min(math.ceil(further * design.texts * design.shortest / design.claim), MOST_SPARED)
         asked = sum(len(cell.replies) * at for each in self.measured for at, cell in each.cells.items())
-        return min(self.design.most, max(self.design.most * self.design.claim - asked, 0) // length)
+        return min(design.most, max((design.most - spared) * design.claim - asked, 0) // length)
 
     def _next_length(self) -> int | None:
         """Return the length that is being tested, or else the claim, and then the middle of what is still possible."""

@@ -11,7 +11,8 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
@@ -35,7 +36,9 @@ from helm_longctx.runs.files import (
     STATES,
     State,
     find_sample,
+    read_rows,
     read_states,
+    reading,
     repeat_of,
     rewrite_states,
 )
