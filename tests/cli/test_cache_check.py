@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apps.cache_check.prompts import Question, lines_for
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached, read_logprobs
+from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached
 from helm_longctx.apps.cache_check.verdict import distance, judge, judge_builds, needed_wins, smallest_share
+from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.cached_server import CachedServer
 from tests.support.commands import Command

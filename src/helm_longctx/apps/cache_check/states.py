@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +20,7 @@ from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of, failure_of_error
 from helm_longctx.locks import lock_run
+from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.apis.usage import usage_of
 from helm_longctx.runner.sending import find_client
@@ -136,18 +137,6 @@ class Server:
         """Send a prompt, and close the stream after its first event."""
         with suppress(Exception):  # the state is the same if the server closes it first
             self.client.abort(self.request(prompt))
-
-
-def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
-    """Yield for each token of an answer the log-probabilities of the most likely tokens, the chosen one first."""
-    choice = (body.get("choices") or [{}])[0]
-    found = choice.get("logprobs") or {}
-    if tokens := found.get("tokens"):  # a completion
-        tops = found.get("top_logprobs") or [{}] * len(tokens)
-        for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
-            yield {token: value, **(top or {})}
-    for each in found.get("content") or ():
-        yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
 
 
 def find_cached(body: Mapping[str, Any]) -> int | None:
