@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import defaultdict
@@ -33,8 +34,8 @@ from helm.common.request import Request
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Replies, Run
 
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
-from helm_longctx.apps.cache_check.verdict import LEAST_TIE, judge
+from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply, list_copies
+from helm_longctx.apps.cache_check.verdict import judge
 from helm_longctx.apps.gate.distributions import READS, REQUESTS, TWICE, Asked, Part, Point, compare, decide
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.answer_logprobs import mean_difference
@@ -47,15 +48,28 @@ from helm_longctx.results.statistics.noninferiority import Verdict
 LENGTH, ANSWER = 128, 24
 """Tokens of a prompt as `cache-check --length` takes them (about 340 tokens of SmolLM2), and of an answer."""
 
+BASE = Build()
+
 TOGETHER = 9
 """Answers that are written together."""
 
 CACHE_STATES = (COLD, CONTROL, "warm", "same beginning", "evicted")
 
+EXACT_TIE = 0.0005
+"""Nats that count if cold answers are to the same prompts, and the model computes in float32."""
+
 CACHE_FAULTS: dict[str, tuple[str, ...]] = {
     "": CACHE_STATES,
     "wrong block": (COLD, CONTROL, "same beginning"),
     "dropped": (COLD, CONTROL, "warm", "same beginning"),
+    "stale": (COLD, CONTROL, "evicted"),
+}
+EXACT_STATES = (COLD, CONTROL, "same beginning", "evicted")
+
+EXACT_FAULTS: dict[str, tuple[str, ...]] = {
+    "": EXACT_STATES,
+    "wrong block": (COLD, CONTROL, "same beginning"),
+    "dropped": (COLD, CONTROL, "same beginning"),
     "stale": (COLD, CONTROL, "evicted"),
 }
 """The states in which a fault can show. In the others, its server computes what the one without a fault does."""
@@ -65,10 +79,15 @@ class Asker(InProcess):
     """Asks a server in this process, and writes no answers to prompts that only prepare its cache."""
 
     def __init__(self, server: RealCachedServer):
-        self.server, self.prepares = server, False
+        self.server, self.prepares, self.is_cold = server, False, False
+
+    def connect_cold(self) -> str:
+        """Return what stands for a client that does not use the cache."""
+        return "cold"
 
     def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
         """Return a reply with the answer."""
+        self.is_cold = client == "cold"
         self.prepares = STATES[reply.state].requests > 1 and not reply.before
         self.model: Any = _Never(self)
         return super().ask(prompt, reply, client)
@@ -84,7 +103,7 @@ class _Never:
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         most = 0 if self._asker.prepares else ANSWER
-        return self._asker.server.answer({**body, "max_tokens": most})
+        return self._asker.server.answer({**body, "max_tokens": most, "cache_prompt": not self._asker.is_cold})
 
 
 class Plan(Model):
@@ -101,34 +120,42 @@ class Plan(Model):
         return [{"text": "", "content": []} for _ in runs]
 
 
-def ask_question(server: RealCachedServer, number: int, states: Sequence[str]) -> list[Reply]:
-    """Ask a question in some states."""
+def ask_question(server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool) -> list[Reply]:
+    """Ask a question in some states.
+
+    Args:
+        is_exact: whether cold answers are to the same prompts, past the cache.
+    """
     question = Question(number, lines_for(LENGTH))
     asker: Any = Asker(server)
-    return [STATES[state].ask(asker, question, Reply(LENGTH, number, state)) for state in states]
+    return [
+        STATES[state].ask(asker, question, Reply(LENGTH, number, state, copy=copy))
+        for state, copy in list_copies(states, is_exact)
+    ]
 
 
-def ask_all(model: Model, questions: int, build: Build) -> Iterator[tuple[str, Reply]]:
-    """Yield the replies to each question with each fault. A noisy build has no fault."""
-    for fault, states in CACHE_FAULTS.items():
-        if not (build.is_noisy and fault):
-            server = RealCachedServer(model, build, fault)
-            for number in range(questions):
-                if isinstance(model, Plan):
-                    model.question = number
-                yield from ((fault, reply) for reply in ask_question(server, number, states))
+def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str, Reply]]:
+    """Yield the replies to each question with each fault."""
+    for fault, states in (EXACT_FAULTS if is_exact else CACHE_FAULTS).items():
+        server = RealCachedServer(model, BASE, fault)
+        for number in range(questions):
+            if isinstance(model, Plan):
+                model.question = number
+            yield from ((fault, reply) for reply in ask_question(server, number, states, is_exact))
 
 
-def record_cache(model: Model, questions: int, build: Build) -> None:
+def record_cache(model: Model, questions: int) -> None:
     """Write what is asked in all states, several answers at a time."""
     # The servers' caches hold names of keys and values, so one pass finds what is needed, and computes nothing.
     plan, start = Plan(model), time.time()
-    for _ in ask_all(plan, questions, build):
-        pass
+    for is_exact in (False, True):
+        for _ in ask_all(plan, questions, is_exact):
+            pass
     # What belongs to a question is computed together, because only some keys and values are kept.
-    runs = [run for _, run in sorted(plan.wanted.values(), key=lambda each: each[0])]
+    names = sorted(plan.wanted.values(), key=lambda each: each[0])
+    runs = [run for _, run in names if f"write {ANSWER} {run.key}" not in model.replies.found]
     for first in range(0, len(runs), TOGETHER):
-        model.write_all(build, runs[first : first + TOGETHER], ANSWER)
+        model.write_all(BASE, runs[first : first + TOGETHER], ANSWER)
         print(f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s", flush=True)
 
 
@@ -137,8 +164,6 @@ BEYOND = 180
 
 SIZES = {"short": 8, "long": 20}
 """Lines of the registers of short and of long questions."""
-
-BASE = Build()
 
 GATE_FAULTS = {
     "4-bit cache beyond a length": Build(cache_bits=4, beyond=BEYOND),
@@ -187,7 +212,7 @@ def record_gate(model: Model, questions: int) -> None:
     """Read all questions with each build."""
     start = time.time()
     for number in range(questions):
-        for build, salts in ((BASE, 1), *((each, 1) for each in GATE_FAULTS.values()), (NOISY, 3)):
+        for build, salts in ((BASE, 1), *((each, 1) for each in GATE_FAULTS.values())):
             for size in SIZES:
                 question = make_question(size, number)
                 for salt in range(salts):
@@ -195,7 +220,7 @@ def record_gate(model: Model, questions: int) -> None:
         print(f"question {number}, {time.time() - start:.0f} s", flush=True)
 
 
-QUESTIONS_OF_CHECKS = (10, 15, 20, 30)
+QUESTIONS_OF_CHECKS = (10, 20)
 """Questions of a check that are tried."""
 
 SETTLED = 95
@@ -203,6 +228,9 @@ SETTLED = 95
 
 SPREAD = 0.05
 """Standard deviation of the noise that is added to log-probabilities, in nats."""
+
+NOISE_OF_ARMS = 0.6
+"""The same for readings of given texts, which then differ by more than the gate accepts."""
 
 FAILING = 0.1
 """Share of requests that fail."""
@@ -234,53 +262,59 @@ def keep(reply: Reply, chance: Random) -> Reply:
     return reply
 
 
-def exchange(replies: Sequence[Reply], seed: int) -> list[Reply]:
-    """Let the answers of a question change states at random, except the reference."""
-    chance, groups = Random(-seed), defaultdict(list)
+def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[Reply]:
+    """Let the answers to a question change states at random, except the reference."""
+    groups: dict[Any, list[Reply]] = defaultdict(list)
     for reply in replies:
-        groups[reply.seed].append(reply)
-    return [
-        reply if reply.state == COLD else replace(other, state=reply.state)
-        for group in groups.values()
-        for reply, other in zip(group, [group[0], *chance.sample(group[1:], len(group) - 1)], strict=True)
-    ]
+        groups[reply.seed, (reply.copy or reply.state) if is_exact else ""].append(reply)
+    mixed = []
+    for group in groups.values():
+        others = [each for each in group if each.state != COLD]
+        mixed += [each for each in group if each.state == COLD]
+        for reply, other in zip(others, chance.sample(others, len(others)), strict=True):
+            mixed.append(replace(other, state=reply.state, copy=reply.copy))
+    return mixed
 
 
-def count_cache(model: Model, questions: int, seeds: int) -> None:
+def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> None:
     """Print how often `cache-check` finds each fault, and names its state."""
     pools: dict[str, list[Reply]] = defaultdict(list)
-    for fault, reply in ask_all(model, questions, BASE):
+    for fault, reply in ask_all(model, questions, is_exact):
         pools[fault].append(reply)
-    sound = {(each.state, each.seed): each for each in pools[""]}
-    print(f"{questions} questions; values found cold: {fmean(fmean(each.found) for each in pools['']):.0%}")
-    for fault, states in CACHE_FAULTS.items():
-        if fault:
-            own = [each for each in pools[fault] if each.state in states[2:]]
-            rest = [each for key, each in sound.items() if key[0] not in states[2:]]
-            pool = sorted([*own, *rest], key=lambda each: (each.seed, list(CACHE_STATES).index(each.state)))
-            for size in QUESTIONS_OF_CHECKS:
-                found = [judge(draw_replies(pool, size, seed, keep)) for seed in range(seeds)]
-                first = [min((c for c in cells if c.differs), key=lambda c: c.p_value, default=None) for cells in found]
-                right = sum(cell is not None and cell.state in states[2:] for cell in first)
-                requests = size * sum(STATES[state].requests for state in CACHE_STATES)
-                print(
-                    f"{fault:14} {requests:4} requests: found {sum(map(bool, first)):3}, state right {right:3}",
-                    flush=True,
-                )
-            changed = [
-                mean_difference(each.logprobs, sound[each.state, each.seed].logprobs) > LEAST_TIE for each in own
-            ]
-            ideal = next((n for n in range(1, 100) if 1 - (1 - fmean(changed)) ** n >= SETTLED / 100), None)
-            print(
-                f"{fault:14} changes {fmean(changed):.0%} of the answers; an ideal test needs {ideal} questions",
-                flush=True,
-            )
-    for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
-        drawn = (exchange(draw_replies(pools[""], 20, seed, keep), seed) for seed in range(seeds))
-        alarms = sum(
-            any(cell.differs for cell in judge([change(each, Random(f"{seed} {n}")) for n, each in enumerate(replies)]))
-            for seed, replies in enumerate(drawn)
+    states, tie = (EXACT_STATES, EXACT_TIE) if is_exact else (CACHE_STATES, None)
+    each_question = sum(STATES[state].requests for state, _ in list_copies(states, is_exact))
+    found_cold = fmean(fmean(each.found) for each in pools[""])
+    print(
+        f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
+    )
+    sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
+    for fault, (*_, place) in (EXACT_FAULTS if is_exact else CACHE_FAULTS).items():
+        if not fault:
+            continue
+        own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
+        for size in QUESTIONS_OF_CHECKS:
+            pool = list({**sound, **own}.values())
+            checks = [judge(draw_replies(pool, size, seed, keep), tie) for seed in range(seeds)]
+            first = [min((c for c in cells if c.differs), key=lambda c: c.p_value, default=None) for cells in checks]
+            right = sum(cell is not None and cell.state in {key[0] for key in own} for cell in first)
+            numbers = f"found {sum(map(bool, first)):3}, state right {right:3}"
+            print(f"{fault:12} {size * each_question:4} requests: {numbers}", flush=True)
+        changes = [
+            mean_difference(each.logprobs, sound[key].logprobs) > EXACT_TIE
+            for key, each in own.items()
+            if key[0] == place
+        ]
+        ideal = next((n for n in range(1, 100) if (1 - fmean(changes)) ** n <= 1 - SETTLED / 100), None)
+        print(
+            f"{fault:12} changes {fmean(changes):.0%} of the answers, so an ideal test asks {ideal} questions",
+            flush=True,
         )
+    for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
+        alarms = 0
+        for seed in range(seeds):
+            chance = Random(seed)
+            drawn = exchange(draw_replies(pools[""], 20, seed, keep), is_exact, chance)
+            alarms += any(cell.differs for cell in judge([change(each, chance) for each in drawn], tie))
         print(f"{name}: alarms {alarms}", flush=True)
 
 
@@ -348,35 +382,37 @@ def decide_drawn(
     return decide([row._replace(place="all") for row in rows] if joins else rows, margin)
 
 
+class NoisyArm(Arm):
+    """An arm each of whose readings has other log-probabilities."""
+
+    def __init__(self, model: Model, chance: Random):
+        super().__init__(model, BASE)
+        self.chance = chance
+
+    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
+        """Return the distributions at the tokens of each part of a text."""
+        return [[self._move(each) for each in part] for part in super().read_distributions(request)]
+
+    def _move(self, found: Distribution) -> Distribution:
+        tops = {text: value + self.chance.gauss(0, NOISE_OF_ARMS) for text, value in found.top.items()}
+        total = max(sum(map(math.exp, tops.values())), 1.0)
+        tops = {text: value - math.log(total) for text, value in tops.items()}
+        return Distribution(found.text, tops.get(found.text, found.logprob), tops)
+
+
 def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
     """Print how often a pair is called worse whose arms are the same build, which is not deterministic."""
-    arms = [Arm(model, NOISY, salt) for salt in range(3)]
-    alarms, small, blind, noise = 0, 0, 0, []
+    alarms, blind, noise = 0, 0, []
     for seed in range(seeds):
-        chance, points = Random(seed), []
-        for pair in chance.choices(asked, k=8):
-            row = []
+        arm, rows = NoisyArm(model, Random(seed)), []
+        for number, pair in enumerate(Random(seed).choices(asked, k=8)):
             for question in pair:
-                base, candidate, again = chance.sample(arms, 3)
-                own = compare_arms(base, again, question)
-                row.append(
-                    [
-                        point._replace(noise=other.divergence)
-                        for point, other in zip(compare_arms(base, candidate, question), own, strict=True)
-                    ]
-                )
-                noise += [point.divergence for point in own]
-            points.append(row)
-        alarms += decide_drawn(points, 8, seed, 0.05)[1] is Verdict.WORSE
-        small += decide_drawn(points, 8, seed, 0.0005)[1] is Verdict.WORSE
-        blind += (
-            decide_drawn([[[p._replace(noise=None) for p in e] for e in r] for r in points], 8, seed, 0.0005)[1]
-            is Verdict.WORSE
-        )
-    print(
-        f"not deterministic (mean divergence {fmean(noise):.5f}): alarms {alarms}, with a margin of 0.0005"
-        f" {small}, and {blind} if the noise is not subtracted"
-    )
+                points = compare(question, "", (arm, arm), ("base", "candidate"), reads_twice=True)
+                rows += [point._replace(group=str(number)) for point in points]
+        noise += [row.noise for row in rows if row.noise is not None]
+        alarms += decide(rows, 0.05)[1] is Verdict.WORSE
+        blind += decide([row._replace(noise=None) for row in rows], 0.05)[1] is Verdict.WORSE
+    print(f"noise of {fmean(noise):.3f} nats: alarms {alarms}, and {blind} if the noise is not subtracted")
 
 
 class StackClient(OpenAIClient):
@@ -438,11 +474,12 @@ def main() -> None:
     options = parser.parse_args()
     model = Model(Replies(options.keep))
     if options.action == "record" and options.part == "cache":
-        record_cache(model, options.questions, BASE)
+        record_cache(model, options.questions)
     elif options.action == "record" and options.part == "gate":
         record_gate(model, options.questions)
     elif options.part == "cache":
-        count_cache(model, options.questions, options.seeds)
+        for is_exact in (False, True):
+            count_cache(model, options.questions, options.seeds, is_exact)
     elif options.part == "gate":
         count_gate(model, options.questions, options.seeds)
     else:

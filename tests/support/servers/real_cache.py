@@ -326,7 +326,7 @@ class RealCachedServer:
         model: Model,
         build: Build | None = None,
         fault: str = "",
-        capacity: int = 120,
+        capacity: int = 70,
         drops_middle: bool = False,
         drops_system: bool = False,
         worse: Build | None = None,
@@ -384,7 +384,10 @@ class RealCachedServer:
                 usage = {"prompt_tokens": len(found["tokens"]), "completion_tokens": 0}
                 return self._reply(body, {"text": body["prompt"], "logprobs": found}, usage)
             tokens = self._tokens(body)
-            run, cached = self.see(tokens, build)
+            if body.get("cache_prompt", True):
+                run, cached = self.see(tokens, build)
+            else:
+                run, cached = make_run(build, (), tokens, 0, self.requests if build.is_noisy else 0), 0
             written = self.model.write(build, run, body.get("max_tokens", 16))
         usage = {
             "prompt_tokens": len(tokens),

@@ -1,9 +1,10 @@
 """Decides whether answers in a state of the cache differ from cold ones by more than two cold ones do.
 
-For each question there are three answers to copies of the same text: a cold one, another cold one, and one in the
-state. If the state changes nothing, the second and the third are exchangeable, so each is as often the farther one from
-the first, and by as much. Ties say nothing. The tests, of signed ranks of distances and of signs of values found, are
-exact, whatever the server's own noise is, and Holm's correction is for all states and lengths.
+For each question there are three answers to copies of the same text, or to the same text if the server can answer it
+past its cache: a cold one, another cold one, and one in the state. If the state changes nothing, the second and the
+third are exchangeable, so each is as often the farther one from the first, and by as much. Ties say nothing. The tests,
+of signed ranks of distances and of signs of values found, are exact, whatever the server's own noise is, and Holm's
+correction is for all states and lengths.
 """
 
 import math
@@ -100,21 +101,26 @@ def smallest_share(questions: int, cells: int, power: float = 0.8) -> float | No
     return float(found[0]) if len(found) else None
 
 
-def judge(replies: Sequence[Reply]) -> list[Cell]:
-    """Return the cells of all lengths and states, with corrected p-values."""
+def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
+    """Return the cells of all lengths and states, with corrected p-values.
+
+    Args:
+        tie: log-probabilities that differ by less are equal, in nats for each token; None for half of what two cold
+            answers usually differ by.
+    """
     lengths = sorted({each.length for each in replies})
     states = [
         state for state in STATES if state not in (COLD, CONTROL) and any(each.state == state for each in replies)
     ]
     cells = [
-        _judge([each for each in replies if each.length == length], state) for length in lengths for state in states
+        _judge([each for each in replies if each.length == length], state, tie) for length in lengths for state in states
     ]
     p_values = holm([each.p_value for each in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
 
 
-def _judge(replies: Sequence[Reply], state: str) -> Cell:
-    answers = {(each.state, each.seed): each for each in replies if not each.failure}
+def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+    answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}
     seeds = [each.seed for each in replies if each.state == state]
     triples = [
         (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
@@ -123,7 +129,7 @@ def _judge(replies: Sequence[Reply], state: str) -> Cell:
     ]
     noise = np.array([distance(second, first) for first, second, _ in triples])
     gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
-    tie = _find_tie(triples, noise)
+    tie = _find_tie(triples, noise, given_tie)
     # Axes: question, answer, place.
     found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(len(triples), 3, -1)
     lost = (found[:, 1] - found[:, 2]).mean(axis=1)
@@ -153,10 +159,12 @@ def _judge(replies: Sequence[Reply], state: str) -> Cell:
     )
 
 
-def _find_tie(triples: Sequence[Sequence[Reply]], noise: np.ndarray) -> float:
+def _find_tie(triples: Sequence[Sequence[Reply]], noise: np.ndarray, given: float | None) -> float:
     """Return which distances are equal: with log-probabilities, half of what two cold answers usually differ by."""
     if not all(each.logprobs for triple in triples for each in triple):
         return TIE
+    if given is not None:
+        return given
     return float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE)) if triples else TIE
 
 

@@ -24,7 +24,7 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
 
 
 def mean_difference(ours: Logprobs, theirs: Logprobs) -> float:
-    """Return how far the log-probabilities of the second answer's tokens differ on average, up to the first other token."""
+    """Return the mean difference of the log-probabilities of the second answer, up to the first token that differs."""
     differences = []
     for mine, other in zip(ours, theirs, strict=False):
         token, value = next(iter(other.items()))
