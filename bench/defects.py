@@ -62,15 +62,6 @@ CACHE_FAULTS: dict[str, tuple[str, ...]] = {
     "": CACHE_STATES,
     "wrong block": (COLD, CONTROL, "same beginning"),
     "dropped": (COLD, CONTROL, "warm", "same beginning"),
-    "stale": (COLD, CONTROL, "evicted"),
-}
-EXACT_STATES = (COLD, CONTROL, "same beginning", "evicted")
-
-EXACT_FAULTS: dict[str, tuple[str, ...]] = {
-    "": EXACT_STATES,
-    "wrong block": (COLD, CONTROL, "same beginning"),
-    "dropped": (COLD, CONTROL, "same beginning"),
-    "stale": (COLD, CONTROL, "evicted"),
 }
 """The states in which a fault can show. In the others, its server computes what the one without a fault does."""
 
@@ -79,15 +70,10 @@ class Asker(InProcess):
     """Asks a server in this process, and writes no answers to prompts that only prepare its cache."""
 
     def __init__(self, server: RealCachedServer):
-        self.server, self.prepares, self.is_cold = server, False, False
-
-    def connect_cold(self) -> str:
-        """Return what stands for a client that does not use the cache."""
-        return "cold"
+        self.server, self.prepares = server, False
 
     def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
         """Return a reply with the answer."""
-        self.is_cold = client == "cold"
         self.prepares = STATES[reply.state].requests > 1 and not reply.before
         self.model: Any = _Never(self)
         return super().ask(prompt, reply, client)
@@ -103,7 +89,7 @@ class _Never:
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         most = 0 if self._asker.prepares else ANSWER
-        return self._asker.server.answer({**body, "max_tokens": most, "cache_prompt": not self._asker.is_cold})
+        return self._asker.server.answer({**body, "max_tokens": most})
 
 
 class Plan(Model):
@@ -120,37 +106,29 @@ class Plan(Model):
         return [{"text": "", "content": []} for _ in runs]
 
 
-def ask_question(server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool) -> list[Reply]:
-    """Ask a question in some states.
-
-    Args:
-        is_exact: whether cold answers are to the same prompts, past the cache.
-    """
+def ask_question(server: RealCachedServer, number: int, states: Sequence[str]) -> list[Reply]:
+    """Ask a question in some states."""
     question = Question(number, lines_for(LENGTH))
     asker: Any = Asker(server)
-    return [
-        STATES[state].ask(asker, question, Reply(LENGTH, number, state, copy=copy))
-        for state, copy in list_copies(states, is_exact)
-    ]
+    return [STATES[state].ask(asker, question, Reply(LENGTH, number, state)) for state in states]
 
 
-def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str, Reply]]:
+def ask_all(model: Model, questions: int) -> Iterator[tuple[str, Reply]]:
     """Yield the replies to each question with each fault."""
-    for fault, states in (EXACT_FAULTS if is_exact else CACHE_FAULTS).items():
+    for fault, states in CACHE_FAULTS.items():
         server = RealCachedServer(model, BASE, fault)
         for number in range(questions):
             if isinstance(model, Plan):
                 model.question = number
-            yield from ((fault, reply) for reply in ask_question(server, number, states, is_exact))
+            yield from ((fault, reply) for reply in ask_question(server, number, states))
 
 
 def record_cache(model: Model, questions: int) -> None:
     """Write what is asked in all states, several answers at a time."""
     # The servers' caches hold names of keys and values, so one pass finds what is needed, and computes nothing.
     plan, start = Plan(model), time.time()
-    for is_exact in (False, True):
-        for _ in ask_all(plan, questions, is_exact):
-            pass
+    for _ in ask_all(plan, questions):
+        pass
     # What belongs to a question is computed together, because only some keys and values are kept.
     names = sorted(plan.wanted.values(), key=lambda each: each[0])
     runs = [run for _, run in names if f"write {ANSWER} {run.key}" not in model.replies.found]
@@ -171,7 +149,6 @@ GATE_FAULTS = {
     "positions times 1.5 beyond a length": Build(rope=1.5, beyond=BEYOND),
 }
 WORSE = Build(weight_bits=5)
-NOISY = Build(is_noisy=True)
 
 
 class Arm:
@@ -276,39 +253,38 @@ def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[R
     return mixed
 
 
+def make_exact(sound: Sequence[Reply]) -> list[Reply]:
+    """Return cold answers to the prompts of the states: those of a server whose cache is right, which are equal."""
+    warm = [each for each in sound if each.state not in (COLD, CONTROL)]
+    return [replace(each, state=state, copy=each.state) for each in warm for state in (COLD, CONTROL)] + warm
+
+
 def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> None:
     """Print how often `cache-check` finds each fault, and names its state."""
     pools: dict[str, list[Reply]] = defaultdict(list)
-    for fault, reply in ask_all(model, questions, is_exact):
+    for fault, reply in ask_all(model, questions):
         pools[fault].append(reply)
-    states, tie = (EXACT_STATES, EXACT_TIE) if is_exact else (CACHE_STATES, None)
-    each_question = sum(STATES[state].requests for state, _ in list_copies(states, is_exact))
+    pools[""] = make_exact(pools[""]) if is_exact else pools[""]
+    tie = EXACT_TIE if is_exact else None
+    each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
     found_cold = fmean(fmean(each.found) for each in pools[""])
     print(
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )
     sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
-    for fault, (*_, place) in (EXACT_FAULTS if is_exact else CACHE_FAULTS).items():
-        if not fault:
-            continue
+    for fault in filter(None, CACHE_FAULTS):
         own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
+        pool = list({**sound, **own}.values())
         for size in QUESTIONS_OF_CHECKS:
-            pool = list({**sound, **own}.values())
             checks = [judge(draw_replies(pool, size, seed, keep), tie) for seed in range(seeds)]
             first = [min((c for c in cells if c.differs), key=lambda c: c.p_value, default=None) for cells in checks]
             right = sum(cell is not None and cell.state in {key[0] for key in own} for cell in first)
             numbers = f"found {sum(map(bool, first)):3}, state right {right:3}"
             print(f"{fault:12} {size * each_question:4} requests: {numbers}", flush=True)
-        changes = [
-            mean_difference(each.logprobs, sound[key].logprobs) > EXACT_TIE
-            for key, each in own.items()
-            if key[0] == place
-        ]
-        ideal = next((n for n in range(1, 100) if (1 - fmean(changes)) ** n <= 1 - SETTLED / 100), None)
-        print(
-            f"{fault:12} changes {fmean(changes):.0%} of the answers, so an ideal test asks {ideal} questions",
-            flush=True,
-        )
+        apart = [mean_difference(each.logprobs, sound[key].logprobs) for key, each in own.items()]
+        changes = fmean(each > EXACT_TIE for each in apart)
+        ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
+        print(f"{fault:12} moves answers by {fmean(apart):.4f} nats; an ideal test asks {ideal} questions", flush=True)
     for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
         alarms = 0
         for seed in range(seeds):
@@ -433,7 +409,6 @@ STACK_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "template without the system turn": ({"drops_system": True}, "a system turn of about"),
     "router, each fifth request to a worse build": ({"worse": WORSE}, "each 5th"),
     "none": ({}, ""),
-    "none, not deterministic": ({"build": NOISY}, ""),
     "none, a tenth of requests fails": ({"failing": FAILING}, ""),
 }
 """Arguments of the server, and the text of the finding that names the fault."""
@@ -446,7 +421,7 @@ def check_stack(model: Model, arguments: dict[str, Any], seed: int) -> tuple[lis
     client.failing, client.chance = given.pop("failing", 0.0), Random(seed)
     client.server = RealCachedServer(model, **given)
     client.server.requests = seed  # the phase of a router, and the noise
-    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "m", ("chat",), context=3072))
+    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "m", ("chat",), context=1024))
     stack.client = client
     findings = list(stack.find_faults())
     return [text for fine, text in findings if fine is False], client.server.requests - seed

@@ -326,7 +326,7 @@ class RealCachedServer:
         model: Model,
         build: Build | None = None,
         fault: str = "",
-        capacity: int = 70,
+        capacity: int = 120,
         drops_middle: bool = False,
         drops_system: bool = False,
         worse: Build | None = None,

@@ -148,11 +148,16 @@ def compare(
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
     texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
-    readers = [*zip(clients, deployments, strict=True), *([(clients[0], deployments[0])] if reads_twice else [])]
+    readers: list[tuple[Any, str, str | None]] = [(*each, None) for each in zip(clients, deployments, strict=True)]
+    if reads_twice:
+        # With a value of `random`, the request cache does not answer.
+        readers.append((clients[0], deployments[0], "again"))
     for text, places in texts:
         found = [
-            client.read_distributions(SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP))
-            for client, name in readers
+            client.read_distributions(
+                SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP, random=chance)
+            )
+            for client, name, chance in readers
         ]
         for place, one, other, *again in zip(places, *found, strict=True):
             if [each.text for each in one] != [each.text for each in other]:

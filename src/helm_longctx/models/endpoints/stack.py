@@ -68,6 +68,8 @@ class Stack:
         self.endpoint, self.tokenizer = endpoint, tokenizer
         self.client = make_client(endpoint)
         self.name = f"endpoint/{endpoint.model}"
+        self._template = 0
+        """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
 
     def find_faults(self) -> Iterator[Finding]:
         """Yield what was found, a line for each check."""
@@ -117,7 +119,7 @@ class Stack:
             return
         if result.completions[0].thinking or usage.reasoning_tokens or "<think>" in result.completions[0].text:
             yield None, "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)"
-        expected = estimate_tokens(WORDS)
+        self._template, expected = usage.input_tokens, estimate_tokens(WORDS)
         for what, earlier in {
             "a system turn": [_turn("system", WORDS)],
             "earlier turns": [_turn("user", WORDS), _turn("assistant", "I see.")],
@@ -154,7 +156,7 @@ class Stack:
         """Check that longer prompts are counted as shorter ones let expect."""
         longest = min(self.endpoint.context or LONGEST, LONGEST)
         each, ratio, before = estimate_tokens(WORDS), None, 0
-        for length in (512, 2048, 8192, 32768):
+        for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
             text = WORDS * (length // each)
@@ -162,10 +164,11 @@ class Stack:
             if count is None:
                 yield None, f"a prompt of {length_label(length)} tokens has no answer"
                 return
-            if ratio and count < _CUT * ratio * estimate_tokens(text):
+            text_tokens = count - self._template
+            if ratio and text_tokens < _CUT * ratio * estimate_tokens(text):
                 yield False, f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}"
                 return
-            ratio, before = count / estimate_tokens(text), length
+            ratio, before = text_tokens / estimate_tokens(text), length
         if before:
             yield True, f"prompts up to {length_label(before)} tokens are not cut"
 
