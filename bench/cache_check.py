@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.cached_server import CachedServer
 
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached, read_logprobs
+from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
+from helm_longctx.models.apis.answer_logprobs import read_logprobs
 
 FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "wrong block on a partial hit": ({"fault": "wrong block"}, {"same beginning", "parallel"}),

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apps.cache_check.prompts import Question, lines_for
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached, read_logprobs
+from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached
 from helm_longctx.apps.cache_check.verdict import distance, judge, judge_builds, needed_wins, smallest_share
+from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.cached_server import CachedServer
 from tests.support.commands import Command
@@ -60,7 +61,8 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
         assert str(script) in command.out
         assert len(list(script.with_suffix("").glob("*.json"))) <= 5
         assert shutil.which("curl"), "the test needs curl"
-        shown = subprocess.run(["sh", script], capture_output=True, text=True, timeout=60, check=True).stdout
+        alone = {"CACHE_KEY": KEY}  # nothing else of this environment is needed
+        shown = subprocess.run(["/bin/sh", script], env=alone, capture_output=True, text=True, check=True).stdout
     assert "Bearer $CACHE_KEY" in script.read_text()
     assert not [path for path in Path().rglob("*") if path.is_file() and KEY in path.read_text(errors="replace")]
     cold, after = (json.loads(line) for line in shown.splitlines() if line.startswith("{"))
@@ -68,6 +70,26 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
     values = script.read_text().splitlines()[2].removeprefix("# ").split(", ")
     assert answers[0] == values
     assert answers[1] != values
+
+
+def test_cold_answers_to_the_same_prompts(command: Command) -> None:
+    """With fields that keep a request away from the cache, cold answers are to the prompts of the states. A block that
+    is read wrongly is found; a server without a fault passes. Fields that are no object are refused."""
+    fields = ("--cold", '{"cache_salt": "RANDOM"}', "--states", "warm; same beginning", "--questions", "12")
+    assert check(command, CachedServer(has_logprobs=True), *fields, "--dry-run") == 0
+    assert "96 requests" in command.out
+    assert check(command, CachedServer(has_logprobs=True), *fields) == 0, command.out
+    rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
+    assert {(each["state"], each["copy"]) for each in rows} == {
+        (COLD, "warm"), (COLD, "same beginning"), (CONTROL, "warm"), (CONTROL, "same beginning"),
+        ("warm", ""), ("same beginning", ""),
+    }  # fmt: skip
+    assert all(not each["cached_tokens"] for each in rows if each["copy"])
+    shutil.rmtree("out")
+    assert check(command, CachedServer(fault="dropped"), *fields) == 1, command.out
+    assert re.search("depend on its cache: .*same beginning", command.out), command.out
+    assert command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--cold", "salt") == 2
+    assert "--cold='salt'" in command.err
 
 
 @pytest.mark.parametrize(

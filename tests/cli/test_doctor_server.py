@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from helm_longctx.models.endpoints.stack import find_other_build
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, serve_handler
@@ -23,10 +26,12 @@ FAULTS = {
     "default": "without a temperature the server samples",
     "reasons": "the model reasons before it answers",
     "uncounted": "the server counts no tokens",
+    "silent": "the server gives no log-probabilities",
+    "builds": "two builds answer: 4 of 20 replies to the same chat come from another one, each 5th",
 }
 """Faults of the server, and a pattern of the line about each of them."""
 
-BROKEN = {"system", "turns", "cut", "model"}
+BROKEN = {"system", "turns", "cut", "model", "builds"}
 
 
 def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
@@ -47,20 +52,29 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     if fault == "reasons":
         message["reasoning_content"] = "Hm."
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
+    if body.get("logprobs") and fault != "silent":
+        noise = Random(number).uniform(0, 0.004)
+        value = -0.1 - noise - 0.3 * (fault == "builds" and number % 5 == 0)
+        choice["logprobs"] = {"content": [{"token": "yes", "logprob": value, "top_logprobs": []}]}
     usage = {"prompt_tokens": count, "completion_tokens": 2, "total_tokens": count + 2}
     return {
         "id": "x",
         "object": "chat.completion",
         "created": 0,
         "model": "small" if fault == "model" else "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "choices": [choice],
         **({} if fault == "uncounted" else {"usage": usage}),
     }
 
 
 @contextmanager
-def serve(fault: str) -> Iterator[str]:
-    """Serve a stack with a fault until the block ends, and yield its address."""
+def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
+    """Serve a stack with a fault until the block ends, and yield its address.
+
+    Args:
+        tokenizer: counts the tokens of prompts with its chat template.
+    """
     numbers = iter(range(10**6))
 
     class Handler(JsonHandler):
@@ -68,9 +82,16 @@ def serve(fault: str) -> Iterator[str]:
             self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
 
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-            body = self.read_body()
-            if self.path.endswith("/chat/completions"):
-                self.send_json(200, answer(body, fault, next(numbers)))
+            body, number = self.read_body(), next(numbers)
+            reply = answer(body, fault, number)
+            if tokenizer is not None:
+                tokens = tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
+                extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(fault, 0)
+                reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
+            if fault == "busy" and number % 4 == 1:
+                self.send_json(503, {"error": {"message": "overloaded"}})
+            elif self.path.endswith("/chat/completions"):
+                self.send_json(200, reply)
             else:
                 self.send_json(404, {"error": {"message": "not found"}})
 
@@ -101,3 +122,42 @@ def test_an_address_that_is_none(command: Command) -> None:
     """A server that cannot be reached is named in one line."""
     assert command("doctor", "http://127.0.0.1:9/v1") == 2
     assert "cannot be reached" in command.err
+
+
+def test_a_busy_server_is_not_broken(command: Command) -> None:
+    """Failures that pass are asked again, so a server that refuses each fourth request has no fault."""
+    with serve("busy") as url:
+        assert command("doctor", url) == 0, command.out
+    assert "BROKEN" not in command.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "line"),
+    [
+        ("", 0, r"three turns: the server counts (\d+) tokens, the tokenizer \1$"),
+        ("special token", 1, "a system turn: the server counts .*; a token at the start is doubled or missing$"),
+        ("other template", 1, "three turns: the server counts .*; the templates differ$"),
+    ],
+)
+def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, line: str) -> None:
+    """The server's counts are compared with those of a tokenizer and its chat template."""
+    pytest.importorskip("torch")
+    from tests.models.small_models import save_tokenizer
+
+    tokenizer = save_tokenizer(tmp_path / "tokenizer")
+    with serve(fault, tokenizer) as url:
+        assert command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status, command.out
+    assert re.search(line, command.out, re.MULTILINE), command.out
+
+
+def test_noise_is_no_second_build() -> None:
+    """Answers that each differ by chance are of one build; two groups are of two, whatever the noise in a group is."""
+    for seed in range(50):
+        chance = Random(seed)
+        level = chance.choice((0.0, 0.001, 0.01, 0.1, 0.5))
+        answers = [[{"a": -0.2 + chance.gauss(0, level)}, {"b": -1 + chance.gauss(0, level)}] for _ in range(20)]
+        assert not find_other_build(answers), (seed, level)
+        for place in (2, 7, 12, 17):
+            answers[place] = [{key: value - 0.3 for key, value in each.items()} for each in answers[place]]
+        if level <= 0.01:
+            assert find_other_build(answers) == [2, 7, 12, 17]

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 0, command.err
     assert "NO WORSE" in command.out
     result = read()
-    assert (result["verdict"], result["requests"]) == ("no_worse", 30)
+    assert (result["verdict"], result["requests"]) == ("no_worse", 34)
     assert [part["part"] for part in result["parts"]] == [
         *(f"4k {place}" for place in ("10 %", "30 %", "50 %", "70 %", "90 %", "answer", "gold answer"))
     ]
@@ -74,12 +75,36 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     assert verdicts["4k 90 %"] == "worse"
 
 
+def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
+    """An equal pair that is not deterministic is not called worse, although its divergence is above the margin; the base
+    reads all questions twice. A candidate that is worse by more than the noise is found."""
+    chance = Random(0)
+
+    def noisy(text: str) -> tuple[list[str], list[float]]:
+        tokens, logprobs = copying(text)
+        return tokens, [math.log(min(math.exp(value) * chance.uniform(0.3, 1.05), 0.99)) for value in logprobs]
+
+    def worse(text: str) -> tuple[list[str], list[float]]:
+        tokens, logprobs = noisy(text)
+        return tokens, [value - 2 for value in logprobs]
+
+    with EchoServer("echo", noisy) as server, EchoServer("echo", worse) as other:
+        register_server(BASE, server.url.removesuffix("/v1"), "completions")
+        register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
+        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") in (0, 3), command.err
+        result = read()
+        assert result["requests"] == 42
+        assert max(part["noise"] for part in result["parts"]) > 0.05
+        register_server(CANDIDATE, other.url.removesuffix("/v1"), "completions")
+        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite", "worse") == 1, command.err
+
+
 def test_a_server_without_them_is_refused(command: Command, base: EchoServer) -> None:
     """A candidate that gives no log-probabilities ends the command before a question is sent; a dry run sends nothing."""
     with EchoServer("none") as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--dry-run") == 0, command.err
-        assert "6 questions, 30 requests" in command.out
+        assert "6 questions, 34 requests, and 8 more if BASE is not deterministic" in command.out
         assert not base.bodies
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
         assert "gate: --logprobs: sim/candidate gives no log-probabilities" in command.err

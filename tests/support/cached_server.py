@@ -65,11 +65,11 @@ class CachedServer:
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
 
-    def see(self, text: str, is_aborted: bool = False) -> tuple[str, int, int]:
+    def see(self, text: str, is_aborted: bool = False, salt: str = "") -> tuple[str, int, int]:
         """Return what the model sees of a prompt, its tokens, and how many of them were cached; fill the cache."""
         tokens = _TOKEN.findall(text)
         blocks = [tokens[start : start + self.block] for start in range(0, len(tokens), self.block)]
-        keys, key = [], 0
+        keys, key = [], hash(salt)
         for each in blocks:
             key = hash((key, *each))
             keys.append(key)
@@ -105,7 +105,8 @@ class CachedServer:
             self._sent[text] += 1
             is_second = bool(self.worse_every) and self.requests % self.worse_every == 0
             draws = Random(f"{self.seed} {self._sent[text]} {text}")
-            seen, count, cached = self.see(text, bool(body.get("stream")))
+            salt = body.get("cache_salt", "")  # as in vLLM, prompts with other salts share nothing
+            seen, count, cached = self.see(text, bool(body.get("stream")), salt)
         question = re.findall(r"\d+", text.rpartition("keys: ")[2])
         if not question:
             return self._reply(body, "ready", count, cached)

@@ -43,6 +43,21 @@ def cache_check(
     where: Annotated[
         bool, typer.Option("--where", help="Search the shortest length and the depths of a difference.")
     ] = False,
+    cold: Annotated[
+        str | None,
+        typer.Option(
+            help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
+            ' {"cache_salt": "RANDOM"} for vLLM. Cold answers are then to the same prompts.'
+        ),
+    ] = None,
+    tie: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers differ"
+            " by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+        ),
+    ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
     *,
     quiet: Quiet = False,
@@ -68,16 +83,20 @@ def cache_check(
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
-        chosen = _choose_states(states)
+        chosen, fields = _choose_states(states), _read_fields(cold)
         if config.dry_run:
-            _print_plan(lengths, questions, chosen, max_tokens)
+            _print_plan(lengths, questions, chosen, max_tokens, bool(fields))
             return
         from helm_longctx.apps.cache_check.states import Server
 
         folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
-        _keep_design(folder, {"model": deployment, "max_tokens": max_tokens, "seed": seed})
+        _keep_design(folder, {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})})
+        if fields and tie is None:
+            from helm_longctx.apps.cache_check.verdict import TIE
+
+            tie = TIE
         plan = (lengths, questions, chosen, seed)
-        raise typer.Exit(_check(Server(deployment, config.local_path, max_tokens), plan, folder, where))
+        raise typer.Exit(_check(Server(deployment, config.local_path, max_tokens, fields), plan, folder, where, tie))
 
 
 def _choose_states(text: str | None) -> list[str]:
@@ -91,6 +110,17 @@ def _choose_states(text: str | None) -> list[str]:
     return list(dict.fromkeys([COLD, CONTROL, *names]))
 
 
+def _read_fields(text: str | None) -> dict[str, Any]:
+    """Return the fields of `--cold`; none without it."""
+    try:
+        fields = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise bad_argument("cache-check", "--cold", text or "", 'an object in JSON, such as {"cache_prompt": false}')
+    return fields
+
+
 def _keep_design(folder: Path, design: dict[str, Any]) -> None:
     """Keep what the answers in a folder are about; raise an `InputError` if it has other ones."""
     path = folder / DESIGN
@@ -100,7 +130,8 @@ def _keep_design(folder: Path, design: dict[str, Any]) -> None:
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
 
-def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool) -> int:
+def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool, tie: float | None
+) -> int:
     """Ask, print and write what was found, and return the exit status."""
     from helm_longctx.apps.cache_check.reproduction import write_script
     from helm_longctx.apps.cache_check.sections import cache_blocks, describe_builds, open_cells
@@ -109,7 +140,7 @@ def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: 
 
     lengths, questions, states, seed = plan
     replies = ask_states(server, lengths, questions, states, seed, folder)
-    cells = judge(replies)
+    cells = judge(replies, tie)
     print_blocks(cache_blocks(cells, replies, server.deployment))
     builds = judge_builds(replies)
     for line in describe_builds(builds):
@@ -118,7 +149,7 @@ def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: 
     differing = [each for each in cells if each.differs]
     shortest = _first_of_states(differing)
     if searches:
-        shortest = _search(server, cells, seed, folder)
+        shortest = _search(server, cells, seed, folder, tie)
     for cell in shortest:
         if script := write_script(server, cell, folder):
             print(f"This script shows it ({cell.state}): {script}")
@@ -126,7 +157,7 @@ def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: 
     return 1 if differing or any(each.differs for each in builds) else 3 if open_cells(cells) or not cells else 0
 
 
-def _search(server: Server, cells: list[Cell], seed: int, folder: Path) -> list[Cell]:
+def _search(server: Server, cells: list[Cell], seed: int, folder: Path, tie: float | None) -> list[Cell]:
     """Print where each difference is, and return the cell of the shortest length of each state."""
     from helm_longctx.apps.cache_check.states import ask_states
     from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
@@ -135,7 +166,7 @@ def _search(server: Server, cells: list[Cell], seed: int, folder: Path) -> list[
         place = folder / "where" / f"{states[-1].replace(' ', '-')}-{length}{'-spread' * is_spread}"
         return ask_states(server, [length], QUESTIONS, states, seed + SEEDS * (1 + is_spread), place, is_spread)
 
-    found = [find_where(cells, each.state, ask) for each in _first_of_states([each for each in cells if each.differs])]
+    found = [find_where(cells, each.state, ask, tie) for each in _first_of_states([each for each in cells if each.differs])]
     for each in found:
         print(each.text)
     return [each.cell for each in found]
@@ -146,11 +177,11 @@ def _first_of_states(cells: list[Cell]) -> list[Cell]:
     return list({each.state: each for each in reversed(cells)}.values())[::-1]
 
 
-def _print_plan(lengths: list[int], questions: int, states: list[str], max_tokens: int) -> None:
-    from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES
+def _print_plan(lengths: list[int], questions: int, states: list[str], max_tokens: int, is_exact: bool) -> None:
+    from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, list_copies
     from helm_longctx.apps.cache_check.verdict import smallest_share
 
-    requests = questions * sum(STATES[state].requests for state in states)
+    requests = questions * sum(STATES[state].requests for state, _ in list_copies(states, is_exact))
     tokens = sum(requests * length for length in lengths)
     for length in lengths:
         print(f"{length_label(length)}: {requests} requests, {requests * length / 1e6:,.1f}M prompt tokens")

@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from pathlib import Path
 from random import Random
+from secrets import token_hex
 from typing import Any
 
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -20,6 +21,7 @@ from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of, failure_of_error
 from helm_longctx.locks import lock_run
+from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.apis.usage import usage_of
 from helm_longctx.runner.sending import find_client
@@ -55,6 +57,7 @@ class Reply:
         before: tokens of the prompts that were sent before it, for this state.
         seconds: seconds until the answer was complete.
         build: the model and the fingerprint that the server names; empty if it names none.
+        copy: the state whose prompt was asked past the cache; empty for a cold prompt of its own.
     """
 
     length: int
@@ -69,6 +72,7 @@ class Reply:
     before: int = 0
     seconds: float = 0.0
     build: str = ""
+    copy: str = ""
 
 
 class Server:
@@ -78,13 +82,19 @@ class Server:
         deployment: the name of a deployment whose client speaks OpenAI's protocol.
         local_path: the folder with HELM's credentials.
         max_tokens: the limit of an answer.
+        cold_fields: fields of a request's body that keep it away from the cache, such as llama.cpp's `cache_prompt` and
+            vLLM's `cache_salt`; `RANDOM` in a value stands for another text in each request. With them, cold answers
+            are to the very prompts of the other states; without them, to copies with another number.
 
     Raises:
         InputError: the deployment's client speaks another protocol.
     """
 
-    def __init__(self, deployment: str, local_path: Path, max_tokens: int):
+    def __init__(
+        self, deployment: str, local_path: Path, max_tokens: int, cold_fields: Mapping[str, Any] | None = None
+    ):
         self.deployment, self.local_path, self.max_tokens = deployment, local_path, max_tokens
+        self.cold_fields = cold_fields or {}
         self.client = self.connect()
 
     def connect(self) -> OpenAIClient:
@@ -98,6 +108,13 @@ class Server:
         self.is_chat = client.route(self._request("", is_chat=True)) == CHAT
         wanted = {"logprobs": True, "top_logprobs": TOP} if self.is_chat else {"logprobs": TOP}
         client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **wanted})
+        return client
+
+    def connect_cold(self) -> OpenAIClient:
+        """Return a client whose requests do not use the cache."""
+        client = self.connect()
+        texts = {name: _fill_random(value) for name, value in self.cold_fields.items()}
+        client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **texts})
         return client
 
     def _request(self, text: str, is_chat: bool) -> Request:
@@ -138,18 +155,6 @@ class Server:
             self.client.abort(self.request(prompt))
 
 
-def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
-    """Yield for each token of an answer the log-probabilities of the most likely tokens, the chosen one first."""
-    choice = (body.get("choices") or [{}])[0]
-    found = choice.get("logprobs") or {}
-    if tokens := found.get("tokens"):  # a completion
-        tops = found.get("top_logprobs") or [{}] * len(tokens)
-        for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
-            yield {token: value, **(top or {})}
-    for each in found.get("content") or ():
-        yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
-
-
 def find_cached(body: Mapping[str, Any]) -> int | None:
     """Return the tokens of the prompt that the server says it read from its cache; None if it does not say it."""
     places = (
@@ -172,8 +177,17 @@ def find_build(body: Mapping[str, Any]) -> str:
     return " ".join(str(body[name]) for name in ("model", "system_fingerprint") if body.get(name))
 
 
+def _fill_random(value: Any) -> Any:
+    return value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
+
+
 Ask = Callable[[Server, Question, Reply], Reply]
 """(server, question, the reply so far) → the reply to the question in a state."""
+
+
+def _ask_cold(server: Server, question: Question, reply: Reply) -> Reply:
+    client = server.connect_cold() if reply.copy else None
+    return server.ask(question.prompt(reply.copy or reply.state), reply, client)
 
 
 def _ask_after(*before: Callable[[Question, str], Prompt]) -> Ask:
@@ -227,8 +241,8 @@ class State:
 
 
 STATES = {
-    COLD: State("nothing", _ask_after(), 1, is_warm=False),
-    CONTROL: State("nothing; another copy of the same text", _ask_after(), 1, is_warm=False),
+    COLD: State("nothing", _ask_cold, 1, is_warm=False),
+    CONTROL: State("nothing; another copy of the same text", _ask_cold, 1, is_warm=False),
     "warm": State("the same prompt", _ask_after(Question.prompt), 2),
     "A, B, A": State(
         "the same prompt, and another question about it", _ask_after(Question.prompt, Question.sibling), 3
@@ -269,14 +283,14 @@ def ask_states(
     path = folder / ANSWERS
     with lock_run(folder):
         replies = read_replies(path)
-        done = {(each.length, each.seed, each.state) for each in replies if not each.failure}
+        done = {(each.length, each.seed, each.state, each.copy) for each in replies if not each.failure}
         replies = [each for each in replies if not each.failure]
         plan = [
-            Reply(length, seed + number, state)
+            Reply(length, seed + number, state, copy=copy)
             for length in lengths
             for number in range(questions)
-            for state in _shuffle(states, seed + number)
-            if (length, seed + number, state) not in done
+            for state, copy in _shuffle(list_copies(states, bool(server.cold_fields)), seed + number)
+            if (length, seed + number, state, copy) not in done
         ]
         with path.open("a", encoding="utf-8") as file:
             for each in tqdm(plan, "Questions", unit="question", disable=None):
@@ -298,5 +312,15 @@ def read_replies(path: Path) -> list[Reply]:
     return replies
 
 
-def _shuffle(states: Sequence[str], seed: int) -> list[str]:
-    return Random(seed).sample(states, len(states))
+def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
+    """Return what is asked: states, and cold ones with the state whose prompt they ask.
+
+    Args:
+        is_exact: whether the server can answer the prompts of the other states past its cache.
+    """
+    warm = [each for each in states if each not in (COLD, CONTROL)]
+    return [(state, copy) for state in states for copy in (warm if is_exact and state in (COLD, CONTROL) else [""])]
+
+
+def _shuffle(plan: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
+    return Random(seed).sample(plan, len(plan))

@@ -1,9 +1,10 @@
 """Decides whether answers in a state of the cache differ from cold ones by more than two cold ones do.
 
-For each question there are three answers to copies of the same text: a cold one, another cold one, and one in the
-state. If the state changes nothing, the second and the third are exchangeable, so each is as often the farther one from
-the first. Ties say nothing. The sign test is exact, whatever the server's own noise is, and Holm's correction is for
-all states and lengths.
+For each question there are three answers to copies of the same text, or to the same text if the server can answer it
+past its cache: a cold one, another cold one, and one in the state. If the state changes nothing, the second and the
+third are exchangeable, so each is as often the farther one from the first, and by as much. Ties say nothing. The tests,
+of signed ranks of distances and of signs of values found, are exact, whatever the server's own noise is, and Holm's
+correction is for all states and lengths.
 """
 
 import math
@@ -14,16 +15,17 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, fisher_exact
+from scipy.stats import binom, fisher_exact, rankdata
 
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
+from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""
 
-_LEAST = -15.0
-"""The log-probability of a token that is not among the most likely ones, if none of them is less likely."""
+LEAST_TIE = 0.001
+"""The same for log-probabilities of a server without noise. It is above errors of rounding."""
 
 _MEASURES = 2
 """Number of tests of each cell: of the distance of answers, and of the values found."""
@@ -83,13 +85,7 @@ def distance(reply: Reply, reference: Reply) -> float:
     """
     if not (reply.logprobs and reference.logprobs):
         return 1 - SequenceMatcher(None, reference.text, reply.text, autojunk=False).ratio()
-    differences = []
-    for ours, theirs in zip(reply.logprobs, reference.logprobs, strict=False):
-        token, value = next(iter(theirs.items()))
-        differences.append(abs(value - ours.get(token, min(_LEAST, *ours.values()))))
-        if token != next(iter(ours)):
-            break
-    return float(np.mean(differences))
+    return mean_difference(reply.logprobs, reference.logprobs)
 
 
 def needed_wins(cells: int) -> int:
@@ -105,32 +101,39 @@ def smallest_share(questions: int, cells: int, power: float = 0.8) -> float | No
     return float(found[0]) if len(found) else None
 
 
-def judge(replies: Sequence[Reply]) -> list[Cell]:
-    """Return the cells of all lengths and states, with corrected p-values."""
+def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
+    """Return the cells of all lengths and states, with corrected p-values.
+
+    Args:
+        tie: log-probabilities that differ by less are equal, in nats for each token; None for half of what two cold
+            answers usually differ by.
+    """
     lengths = sorted({each.length for each in replies})
     states = [
         state for state in STATES if state not in (COLD, CONTROL) and any(each.state == state for each in replies)
     ]
     cells = [
-        _judge([each for each in replies if each.length == length], state) for length in lengths for state in states
+        _judge([each for each in replies if each.length == length], state, tie) for length in lengths for state in states
     ]
     p_values = holm([each.p_value for each in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
 
 
-def _judge(replies: Sequence[Reply], state: str) -> Cell:
-    answers = {(each.state, each.seed): each for each in replies if not each.failure}
+def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+    answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}
     seeds = [each.seed for each in replies if each.state == state]
     triples = [
         (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
         for seed in seeds
         if all((name, seed) in answers for name in (COLD, CONTROL, state))
     ]
-    gaps = np.array([distance(third, first) - distance(second, first) for first, second, third in triples])
+    noise = np.array([distance(second, first) for first, second, _ in triples])
+    gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
+    tie = _find_tie(triples, noise, given_tie)
     # Axes: question, answer, place.
     found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(len(triples), 3, -1)
     lost = (found[:, 1] - found[:, 2]).mean(axis=1)
-    farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > TIE, gaps < -TIE, lost > 0, lost < 0))
+    farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0))
     cached = [
         each.cached_tokens / each.prompt_tokens
         for *_, each in triples
@@ -151,9 +154,27 @@ def _judge(replies: Sequence[Reply], state: str) -> Cell:
         found=float(found[:, 2].mean()) if triples else math.nan,
         lost=tuple(float(each) for each in (found[:, 1] - found[:, 2]).mean(axis=0)) if triples else (),
         cached=float(np.mean(cached)) if cached else None,
-        p_value=min(1.0, _MEASURES * min(_sign_test(farther, nearer), _sign_test(worse, better))),
-        example=triples[int(np.argmax(changes))][2].seed if triples and changes.max() > TIE else None,
+        p_value=min(1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), _sign_test(worse, better))),
+        example=triples[int(np.argmax(changes))][2].seed if triples and changes.max() > tie else None,
     )
+
+
+def _find_tie(triples: Sequence[Sequence[Reply]], noise: np.ndarray, given: float | None) -> float:
+    """Return which distances are equal: with log-probabilities, half of what two cold answers usually differ by."""
+    if not all(each.logprobs for triple in triples for each in triple):
+        return TIE
+    if given is not None:
+        return given
+    return float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE)) if triples else TIE
+
+
+def _signed_ranks(gaps: np.ndarray) -> float:
+    """Return the probability of so high ranks of the positive gaps if all signs are chance (Wilcoxon 1945, exact)."""
+    ranks = np.rint(2 * rankdata(np.abs(gaps))).astype(int)  # twice, because equal gaps have halves of ranks
+    chances = np.ones(1)
+    for rank in ranks:
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
+    return float(min(chances[ranks[gaps > 0].sum() :].sum(), 1.0))
 
 
 class Build(NamedTuple):

@@ -61,12 +61,13 @@ class Where(NamedTuple):
         return " ".join(parts)
 
 
-def find_where(cells: Sequence[Cell], state: str, ask: AskMore) -> Where:
+def find_where(cells: Sequence[Cell], state: str, ask: AskMore, tie: float | None = None) -> Where:
     """Narrow down a difference in a state.
 
     Args:
         cells: the cells of the check, at least one of which differs in this state.
         ask: asks more questions.
+        tie: see `judge`.
     """
     own = sorted((each for each in cells if each.state == state), key=lambda each: each.length)
     worst = next(each for each in own if each.differs)
@@ -75,7 +76,7 @@ def find_where(cells: Sequence[Cell], state: str, ask: AskMore) -> Where:
         middle = max(round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST)
         if middle >= worst.length:
             break
-        (cell,) = judge(ask(middle, (COLD, CONTROL, state), False))
+        (cell,) = judge(ask(middle, (COLD, CONTROL, state), False), tie)
         # One test, because the steps before have found that there is a difference.
         if cell.p_value < SIGNIFICANCE:
             worst = cell

@@ -193,15 +193,19 @@ def _compare_distributions(
             most = int(arguments.get("max_eval_instances") or distributions.QUESTIONS)
             asked = [each for spec in plans[0].specs for each in read_questions(runner, spec, most)]
         print(distributions.describe_sample(asked, margin, goal.power))
-        if dollars := sum(cost_of_question(estimate_tokens(each.prompt), models) for each in asked):
+        costs = (
+            cost_of_question(estimate_tokens(each.prompt), models, number < distributions.TWICE)
+            for number, each in enumerate(asked)
+        )
+        if dollars := sum(costs):
             print(f"They cost about ${dollars:.4f}.")
         if config.dry_run:
             return 0
         with redirect_stdout(prints):
             clients = check_arms(runner, models)
-            points = force_answers(clients, models, asked, folder.path / "logprobs.jsonl", config.limits.max_cost)
+            kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
+            points, requests = force_answers(clients, models, asked, kept, margin, most_dollars)
     parts, verdict = distributions.decide(points, margin)
-    requests = distributions.REQUESTS * len(asked)
     path = folder.path / "logprobs.json"
     path.write_bytes(orjson.dumps(distributions.parts_json(parts, verdict, requests), option=orjson.OPT_INDENT_2))
     print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")

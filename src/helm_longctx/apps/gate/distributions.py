@@ -48,6 +48,15 @@ REQUESTS_OF_ARMS = (3, 2)
 
 REQUESTS = sum(REQUESTS_OF_ARMS)
 
+READS = 2
+"""Requests with which an arm reads the texts of a question."""
+
+TWICE = 2
+"""The first questions of a comparison, whose texts the base reads twice, to see how far it differs from itself."""
+
+NOISY = 0.1
+"""If the base differs from itself by more than this share of the margin, it reads the texts of all questions twice."""
+
 
 class Asked(NamedTuple):
     """A question.
@@ -73,6 +82,7 @@ class Point(NamedTuple):
         divergence: mean lower bound of the divergence of the candidate from the base, in nats.
         same: share of the tokens at which both have the same most likely token.
         loss: mean log-probability of the tokens by the base minus that by the candidate, in nats.
+        noise: mean divergence of the base from itself, when it reads the same text again; None if it did not.
     """
 
     length: int | None
@@ -81,6 +91,12 @@ class Point(NamedTuple):
     divergence: float
     same: float
     loss: float
+    noise: float | None = None
+
+    @property
+    def excess(self) -> float:
+        """The divergence that is not the base's own noise."""
+        return self.divergence - (self.noise or 0.0)
 
 
 def divergence(base: Distribution, candidate: Distribution) -> float:
@@ -111,12 +127,15 @@ def write_answer(asked: Asked, client: Any, deployment: str) -> RequestResult:
     return result
 
 
-def compare(asked: Asked, answer: str, clients: Sequence[Any], deployments: tuple[str, str]) -> Iterator[Point]:
+def compare(
+    asked: Asked, answer: str, clients: Sequence[Any], deployments: tuple[str, str], reads_twice: bool = False
+) -> Iterator[Point]:
     """Let both arms read a question with its answers, and yield what was compared.
 
     Args:
         answer: the base's answer.
         clients: the clients of the base and of the candidate.
+        reads_twice: whether the base reads again, as a candidate that is equal to it.
 
     Raises:
         InputError: the arms have other tokens.
@@ -129,12 +148,18 @@ def compare(asked: Asked, answer: str, clients: Sequence[Any], deployments: tupl
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
     texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
+    readers: list[tuple[Any, str, str | None]] = [(*each, None) for each in zip(clients, deployments, strict=True)]
+    if reads_twice:
+        # With a value of `random`, the request cache does not answer.
+        readers.append((clients[0], deployments[0], "again"))
     for text, places in texts:
         found = [
-            client.read_distributions(SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP))
-            for client, name in zip(clients, deployments, strict=True)
+            client.read_distributions(
+                SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP, random=chance)
+            )
+            for client, name, chance in readers
         ]
-        for place, one, other in zip(places, *found, strict=True):
+        for place, one, other, *again in zip(places, *found, strict=True):
             if [each.text for each in one] != [each.text for each in other]:
                 raise InputError(
                     f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, so their"
@@ -149,6 +174,7 @@ def compare(asked: Asked, answer: str, clients: Sequence[Any], deployments: tupl
                     fmean(divergence(a, b) for a, b in pairs),
                     fmean(a.best == b.best for a, b in pairs),
                     fmean(a.logprob - b.logprob for a, b in pairs),
+                    fmean(map(divergence, one, again[0])) if again else None,
                 )
 
 
@@ -158,7 +184,8 @@ class Part:
 
     Args:
         name: the length and the place.
-        divergence, same, loss: means over questions with their 95 % intervals; see `Point`.
+        divergence, same, loss: means over questions with their 95 % intervals; see `Point.excess` and `Point`.
+        noise: the mean of what was subtracted from the divergences.
         verdict: whether the mean divergence is certainly above the margin, or certainly below it.
     """
 
@@ -166,6 +193,7 @@ class Part:
     divergence: Interval
     same: Interval
     loss: Interval
+    noise: float
     verdict: Verdict
 
 
@@ -191,7 +219,7 @@ def decide(points: Iterable[Point], margin: float) -> tuple[list[Part], Verdict]
 
 def _decide(name: str, rows: Sequence[Point], margin: float, parts: int) -> Part:
     clusters = [row.group for row in rows]
-    columns = ([row.divergence for row in rows], [row.same for row in rows], [row.loss for row in rows])
+    columns = ([row.excess for row in rows], [row.same for row in rows], [row.loss for row in rows])
     mean, same, loss = (mean_interval(values, clusters) for values in columns)
     error, freedom = standard_error(columns[0], clusters), len(set(clusters)) - 1
     verdict = Verdict.UNDECIDED
@@ -200,7 +228,7 @@ def _decide(name: str, rows: Sequence[Point], margin: float, parts: int) -> Part
             verdict = Verdict.WORSE
         elif mean.mean + _quantile(ONE_SIDED, freedom) * error < margin:
             verdict = Verdict.NO_WORSE
-    return Part(name, mean, same, loss, verdict)
+    return Part(name, mean, same, loss, fmean(row.noise or 0.0 for row in rows), verdict)
 
 
 def _quantile(level: float, freedom: int) -> float:
@@ -229,25 +257,27 @@ def describe_sample(asked: Sequence[Asked], margin: float, power: float) -> str:
     parts = lengths * (len(DEPTHS) + 2)
     found = visible_divergence(count // max(lengths, 1), parts, margin, SPREAD, power)
     return (
-        f"{len(asked)} questions, {REQUESTS * len(asked)} requests. A part whose mean divergence is at least"
-        f" {decimals(found, 3)} nats is called worse with a probability of {share(power)}, if it varies by"
+        f"{len(asked)} questions, {REQUESTS * len(asked) + READS * min(TWICE, len(asked))} requests, and"
+        f" {READS * max(len(asked) - TWICE, 0)} more if BASE is not deterministic. A part whose mean divergence is at"
+        f" least {decimals(found, 3)} nats is called worse with a probability of {share(power)}, if it varies by"
         f" {SPREAD:g} nats between questions; up to {margin:g} nats are accepted (--max-divergence)."
     )
 
 
 def parts_table(parts: Sequence[Part]) -> Table:
     """Return the table that the terminal shows."""
-    numbers = ("questions", "divergence", "same token", "loss")
+    numbers = ("questions", "divergence", "noise", "same token", "loss")
     rows = [
         (
             *(part.name, str(part.divergence.n), interval_text(part.divergence, lambda value: decimals(value, 3))),
-            *(share(part.same.mean), interval_text(part.loss, signed_decimals)),
+            *(decimals(part.noise, 3), share(part.same.mean), interval_text(part.loss, signed_decimals)),
             part.verdict.name.lower().replace("_", " "),
         )
         for part in parts
     ]
     about = (
-        "Divergence is a lower bound, from the most likely tokens of both. Loss is what the candidate loses on the same"
+        "Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the base is from"
+        " itself when it reads the same text again. Loss is what the candidate loses on the same"
         " tokens. Both are in nats, with 95 % intervals."
     )
     return text_table("Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers)
@@ -268,6 +298,7 @@ def parts_json(parts: Sequence[Part], verdict: Verdict, requests: int) -> Mappin
         {
             "part": part.name,
             **{name: vars(getattr(part, name)) for name in ("divergence", "same", "loss")},
+            "noise": part.noise,
             "verdict": part.verdict.name.lower(),
         }
         for part in parts

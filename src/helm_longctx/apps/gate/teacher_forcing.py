@@ -11,7 +11,11 @@ from helm.common.local_context import LocalContext
 
 from helm_longctx.apps.gate.distributions import (
     ANSWER_TOKENS,
+    NOISY,
+    READS,
+    REQUESTS,
     REQUESTS_OF_ARMS,
+    TWICE,
     Asked,
     Point,
     compare,
@@ -81,12 +85,17 @@ def force_answers(
     deployments: tuple[str, str],
     asked: Sequence[Asked],
     path: Path,
+    margin: float,
     most_dollars: float | None = None,
-) -> list[Point]:
-    """Return what was compared of all questions. Questions that an earlier command has compared are not asked again.
+) -> tuple[list[Point], int]:
+    """Return what was compared of all questions, and the number of requests.
+
+    Questions that an earlier command has compared are not asked again. The base reads the first questions twice, and
+    all others, too, if it differs from itself.
 
     Args:
         path: the file that keeps what was compared.
+        margin: the divergence that is accepted, in nats.
         most_dollars: the limit on the cost of all requests, which is checked before each question.
 
     Raises:
@@ -94,14 +103,17 @@ def force_answers(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     found: list[Point] = []
-    spent = 0.0
+    spent, requests = 0.0, 0
     with SealedLines(path, "remove this line, and its question is asked again") as lines:
         kept = {line[0]: line[1] for line in lines.read()}
-        for each in asked:
+        for number, each in enumerate(asked):
+            reads_twice = number < TWICE or any((point.noise or 0) > NOISY * margin for point in found)
+            requests += REQUESTS + READS * reads_twice
             name = digest("\0".join((*deployments, each.prompt, each.gold)))
             if name not in kept:
                 # No tokenizer makes more tokens than a text has bytes.
-                dollars = cost_of_question(len(f"{each.prompt} {each.gold}".encode()) + ANSWER_TOKENS, deployments)
+                most_tokens = len(f"{each.prompt} {each.gold}".encode()) + ANSWER_TOKENS
+                dollars = cost_of_question(most_tokens, deployments, reads_twice)
                 if most_dollars is not None and spent + dollars > most_dollars:
                     raise InputError(
                         f"gate: the next question can cost ${dollars:.4f}, and --max-cost={most_dollars:g} allows"
@@ -109,24 +121,27 @@ def force_answers(
                     )
                 try:
                     answer = write_answer(each, clients[0], deployments[0])
-                    points = compare(each, answer.completions[0].text, clients, deployments)
+                    points = compare(each, answer.completions[0].text, clients, deployments, reads_twice)
                     kept[name] = [list(point) for point in points]
                 except FailureError as error:
                     raise InputError(f"gate: {error}; what was compared is kept in {path}") from error
                 usage = usage_of(answer)
-                spent += cost_of_question(usage.input_tokens + ANSWER_TOKENS, deployments) if usage else dollars
+                read = usage.input_tokens + ANSWER_TOKENS if usage else 0
+                spent += cost_of_question(read, deployments, reads_twice) if read else dollars
                 lines.append([name, kept[name]])
             found += [Point(*point) for point in kept[name]]
-    return found
+    return found, requests
 
 
-def cost_of_question(tokens: int, deployments: tuple[str, str]) -> float:
+def cost_of_question(tokens: int, deployments: tuple[str, str], reads_twice: bool = False) -> float:
     """Return the dollars of all requests about a question; 0 for a deployment whose prices are not known.
 
     Args:
         tokens: the tokens of each text.
+        reads_twice: whether the base reads its texts again.
     """
     prices = [find_prices(name) for name in deployments]
     usage = Usage(input_tokens=tokens, output_tokens=ANSWER_TOKENS)
-    pairs = zip(prices, REQUESTS_OF_ARMS, strict=True)
+    base, candidate = REQUESTS_OF_ARMS
+    pairs = zip(prices, (base + READS * reads_twice, candidate), strict=True)
     return sum(requests * (each.dollars(usage) or 0.0) for each, requests in pairs if each)

@@ -3,12 +3,17 @@
 Each check sends a few short requests, and compares the server's count of tokens, or the answers, with what is right.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import failure_of
+from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
 from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.usage import find_other_model, usage_of
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
@@ -35,6 +40,18 @@ _CUT = 0.7
 
 _REPEATS = 3
 
+_ATTEMPTS = 4
+"""Attempts of a request whose failures can pass."""
+
+_SAME_REQUESTS, _OPEN_QUESTION, _OPEN_TOKENS = 20, "Tell me about a city by a river.", 16
+"""Equal chats that are sent to see whether several builds answer, what they ask, and the tokens of an answer."""
+
+_TOP = 5
+"""Number of most likely tokens that the server is asked for."""
+
+_APART = 0.02
+"""Nats for each token by which two builds differ at least."""
+
 _MARKERS = ("\n\n", "\n###", "User:", "<|im_end|>", "</s>")
 """Texts that are often set as stop sequences by a server or a proxy."""
 
@@ -51,6 +68,8 @@ class Stack:
         self.endpoint, self.tokenizer = endpoint, tokenizer
         self.client = make_client(endpoint)
         self.name = f"endpoint/{endpoint.model}"
+        self._template = 0
+        """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
 
     def find_faults(self) -> Iterator[Finding]:
         """Yield what was found, a line for each check."""
@@ -62,13 +81,22 @@ class Stack:
             yield from self._check_tokenizer()
         yield from self._check_lengths()
         yield from self._check_sampling()
+        yield from self._check_builds()
         yield from self._check_stops()
 
-    def _ask(self, messages: Messages, max_tokens: int = 64) -> RequestResult:
-        request = Request(
+    def _request(self, messages: Messages, max_tokens: int) -> Request:
+        return Request(
             model=self.name, model_deployment=self.name, messages=messages, max_tokens=max_tokens, temperature=0.0
         )
-        return self.client.make_request(request)
+
+    def _ask(self, messages: Messages, max_tokens: int = 64) -> RequestResult:
+        """Ask, and ask again if a failure can pass, so that a busy server is not taken for a broken one."""
+        for _ in range(_ATTEMPTS):
+            result = self.client.make_request(self._request(messages, max_tokens))
+            failure = failure_of(result)
+            if failure is None or not failure.is_retriable:
+                break
+        return result
 
     def _count(self, messages: Messages) -> int | None:
         """Return the server's count of a chat's tokens; None if there is none."""
@@ -91,7 +119,7 @@ class Stack:
             return
         if result.completions[0].thinking or usage.reasoning_tokens or "<think>" in result.completions[0].text:
             yield None, "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)"
-        expected = estimate_tokens(WORDS)
+        self._template, expected = usage.input_tokens, estimate_tokens(WORDS)
         for what, earlier in {
             "a system turn": [_turn("system", WORDS)],
             "earlier turns": [_turn("user", WORDS), _turn("assistant", "I see.")],
@@ -128,7 +156,7 @@ class Stack:
         """Check that longer prompts are counted as shorter ones let expect."""
         longest = min(self.endpoint.context or LONGEST, LONGEST)
         each, ratio, before = estimate_tokens(WORDS), None, 0
-        for length in (512, 2048, 8192, 32768):
+        for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
             text = WORDS * (length // each)
@@ -136,10 +164,11 @@ class Stack:
             if count is None:
                 yield None, f"a prompt of {length_label(length)} tokens has no answer"
                 return
-            if ratio and count < _CUT * ratio * estimate_tokens(text):
+            text_tokens = count - self._template
+            if ratio and text_tokens < _CUT * ratio * estimate_tokens(text):
                 yield False, f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}"
                 return
-            ratio, before = count / estimate_tokens(text), length
+            ratio, before = text_tokens / estimate_tokens(text), length
         if before:
             yield True, f"prompts up to {length_label(before)} tokens are not cut"
 
@@ -161,6 +190,28 @@ class Stack:
         results = [self._ask(messages) for _ in range(_REPEATS)]
         return [result.completions[0].text for result in results if result.completions]
 
+    def _check_builds(self) -> Iterator[Finding]:
+        """Check whether equal chats are answered by one build, from the log-probabilities of their answers."""
+        wanted = {"logprobs": True, "top_logprobs": _TOP}
+        settings, request = self.client.settings, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS)
+        self.client.settings = replace(settings, extra_body={**(settings.extra_body or {}), **wanted})
+        replies = []
+        for _ in range(_SAME_REQUESTS):
+            with suppress(Exception):  # the packages have their own errors, and a missing reply says nothing here
+                replies.append(self.client.ask(request))
+        self.client.settings = settings
+        answers = [tuple(read_logprobs(reply)) for reply in replies]
+        if len(answers) < _SAME_REQUESTS / 2 or not all(answers):
+            yield None, "the server gives no log-probabilities of answers, so several builds look like noise"
+        elif others := find_other_build(answers):
+            yield (
+                False,
+                f"two builds answer: {len(others)} of {len(answers)} replies to the same chat come from another one"
+                f"{_say_period(others)}",
+            )
+        else:
+            yield True, f"{len(answers)} replies to the same chat come from one build"
+
     def _check_stops(self) -> Iterator[Finding]:
         """Check whether answers end at texts that are often set as stop sequences."""
         for marker in _MARKERS:
@@ -169,6 +220,32 @@ class Stack:
             answer = result.completions[0].text if result.completions else ""
             if answer.strip().endswith("alpha") and "bravo" not in answer:
                 yield None, f"an answer ends before {marker!r}: the server may have it as a stop sequence"
+
+
+def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
+    """Return the places of the answers that come from another build than most; empty if there is one build.
+
+    Noise moves each answer by itself. Answers of two builds are two groups: those of a group are closer to each other
+    than half of the distance between the groups.
+    """
+    apart = np.array([[mean_difference(one, other) for other in answers] for one in answers])
+    apart = (apart + apart.T) / 2
+    usual = int(np.median(apart, axis=1).argmin())
+    order = np.argsort(apart[usual])
+    steps = np.diff(apart[usual][order])
+    first = len(answers) // 2  # most answers are of one build
+    start = first + int(steps[first:].argmax()) + 1
+    most, others = order[:start], order[start:]
+    between = float(np.median(apart[np.ix_(most, others)]))
+    within = max(float(apart[np.ix_(group, group)].max()) for group in (most, others))
+    is_apart = len(others) > 1 and between > _APART and within < between / 2
+    return sorted(others.tolist()) if is_apart else []
+
+
+def _say_period(places: Sequence[int]) -> str:
+    """Say that each so many-th reply is meant, if it is so."""
+    steps = {after - before for before, after in pairwise(places)}
+    return f", each {steps.pop()}th" if len(steps) == 1 else ""
 
 
 def _turn(role: str, content: str) -> dict[str, str]:

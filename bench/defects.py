@@ -1,0 +1,465 @@
+"""Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
+
+    python bench/defects.py record --keep FILE [--questions 40]
+    python bench/defects.py count --keep FILE [--seeds 100]
+
+`record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
+FILE. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
+values, blocks, quantization and positions are real (`tests/support/servers/real_cache.py`). Answers to prompts that
+only fill the cache are not written, because nobody compares them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.cache_check import InProcess
+from bench.gate_logprobs import count_requests, find_by_scores
+from helm.common.cache import BlackHoleCacheConfig
+from helm.common.request import Request
+from tests.support.servers.real_cache import Build, Model, RealCachedServer, Replies, Run
+
+from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply, list_copies
+from helm_longctx.apps.cache_check.verdict import judge
+from helm_longctx.apps.gate.distributions import READS, REQUESTS, TWICE, Asked, Part, Point, compare, decide
+from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.apis.answer_logprobs import mean_difference
+from helm_longctx.models.apis.providers.openai import OpenAIClient
+from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.stack import Stack
+from helm_longctx.models.scoring import Distribution, SpanRequest, find_span_tokens
+from helm_longctx.results.statistics.noninferiority import Verdict
+
+LENGTH, ANSWER = 128, 24
+"""Tokens of a prompt as `cache-check --length` takes them (about 340 tokens of SmolLM2), and of an answer."""
+
+BASE = Build()
+
+TOGETHER = 9
+"""Answers that are written together."""
+
+CACHE_STATES = (COLD, CONTROL, "warm", "same beginning", "evicted")
+
+EXACT_TIE = 0.0005
+"""Nats that count if cold answers are to the same prompts, and the model computes in float32."""
+
+CACHE_FAULTS: dict[str, tuple[str, ...]] = {
+    "": CACHE_STATES,
+    "wrong block": (COLD, CONTROL, "same beginning"),
+    "dropped": (COLD, CONTROL, "warm", "same beginning"),
+}
+"""The states in which a fault can show. In the others, its server computes what the one without a fault does."""
+
+
+class Asker(InProcess):
+    """Asks a server in this process, and writes no answers to prompts that only prepare its cache."""
+
+    def __init__(self, server: RealCachedServer):
+        self.server, self.prepares = server, False
+
+    def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
+        """Return a reply with the answer."""
+        self.prepares = STATES[reply.state].requests > 1 and not reply.before
+        self.model: Any = _Never(self)
+        return super().ask(prompt, reply, client)
+
+
+class _Never:
+    """A server in the place of the scripted one, none of whose requests fails."""
+
+    fails, random = 0.0, Random(0)
+
+    def __init__(self, asker: Asker):
+        self._asker = asker
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        most = 0 if self._asker.prepares else ANSWER
+        return self._asker.server.answer({**body, "max_tokens": most})
+
+
+class Plan(Model):
+    """Notes what would be written about the current question, and writes nothing."""
+
+    def __init__(self, model: Model):
+        self.tokenizer, self.question = model.tokenizer, 0
+        self.wanted: dict[str, tuple[int, Run]] = {}
+
+    def write_all(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
+        """Note the runs."""
+        if most:
+            self.wanted.update({run.key: (self.question, run) for run in runs if run.key not in self.wanted})
+        return [{"text": "", "content": []} for _ in runs]
+
+
+def ask_question(server: RealCachedServer, number: int, states: Sequence[str]) -> list[Reply]:
+    """Ask a question in some states."""
+    question = Question(number, lines_for(LENGTH))
+    asker: Any = Asker(server)
+    return [STATES[state].ask(asker, question, Reply(LENGTH, number, state)) for state in states]
+
+
+def ask_all(model: Model, questions: int) -> Iterator[tuple[str, Reply]]:
+    """Yield the replies to each question with each fault."""
+    for fault, states in CACHE_FAULTS.items():
+        server = RealCachedServer(model, BASE, fault)
+        for number in range(questions):
+            if isinstance(model, Plan):
+                model.question = number
+            yield from ((fault, reply) for reply in ask_question(server, number, states))
+
+
+def record_cache(model: Model, questions: int) -> None:
+    """Write what is asked in all states, several answers at a time."""
+    # The servers' caches hold names of keys and values, so one pass finds what is needed, and computes nothing.
+    plan, start = Plan(model), time.time()
+    for _ in ask_all(plan, questions):
+        pass
+    # What belongs to a question is computed together, because only some keys and values are kept.
+    names = sorted(plan.wanted.values(), key=lambda each: each[0])
+    runs = [run for _, run in names if f"write {ANSWER} {run.key}" not in model.replies.found]
+    for first in range(0, len(runs), TOGETHER):
+        model.write_all(BASE, runs[first : first + TOGETHER], ANSWER)
+        print(f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s", flush=True)
+
+
+BEYOND = 180
+"""Tokens from which faults show that depend on the length. Short questions have about 110 tokens, long ones 250."""
+
+SIZES = {"short": 8, "long": 20}
+"""Lines of the registers of short and of long questions."""
+
+GATE_FAULTS = {
+    "4-bit cache beyond a length": Build(cache_bits=4, beyond=BEYOND),
+    "8-bit cache beyond a length": Build(cache_bits=8, beyond=BEYOND),
+    "positions times 1.5 beyond a length": Build(rope=1.5, beyond=BEYOND),
+}
+WORSE = Build(weight_bits=5)
+
+
+class Arm:
+    """An arm of a gate that reads given texts.
+
+    Args:
+        salt: number of the repetition, for builds that are noisy.
+    """
+
+    def __init__(self, model: Model, build: Build, salt: int = 0):
+        self.model, self.build, self.salt = model, build, salt
+
+    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
+        """Return the distributions at the tokens of each part of a text."""
+        found = self.model.score(self.build, request.prompt, self.salt)
+        rows = list(zip(*(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")), strict=True))
+        parts = find_span_tokens(found["tokens"], len(request.prompt), request.spans)
+        return [[Distribution(*rows[number]) for number in part] for part in parts]
+
+
+def make_question(size: str, number: int) -> Asked:
+    """Return a question about a register of codes."""
+    chance = Random(f"{size} {number}")
+    rooms = chance.sample(range(10, 100), SIZES[size])
+    codes = [str(chance.randint(100, 999)) for _ in rooms]
+    lines = "\n".join(f"The code of room {room} is {code}." for room, code in zip(rooms, codes, strict=True))
+    place = chance.randrange(len(rooms))
+    text = f"{lines}\n\nQuestion: What is the code of room {rooms[place]}?\nAnswer: The code of room {rooms[place]} is"
+    return Asked({"short": 1, "long": 2}[size], text, codes[place], str(number))
+
+
+def compare_arms(base: Arm, candidate: Arm, question: Asked) -> list[Point]:
+    """Return what a gate compares of a question. The base writes no answer, so only the gold answer is read."""
+    return list(compare(question, "", (base, candidate), ("base", "candidate"), reads_twice=False))
+
+
+def record_gate(model: Model, questions: int) -> None:
+    """Read all questions with each build."""
+    start = time.time()
+    for number in range(questions):
+        for build, salts in ((BASE, 1), *((each, 1) for each in GATE_FAULTS.values())):
+            for size in SIZES:
+                question = make_question(size, number)
+                for salt in range(salts):
+                    model.score(build, f"{question.prompt} {question.gold}", salt)
+        print(f"question {number}, {time.time() - start:.0f} s", flush=True)
+
+
+QUESTIONS_OF_CHECKS = (10, 20)
+"""Questions of a check that are tried."""
+
+SETTLED = 95
+"""Seeds of 100 that must find a fault."""
+
+SPREAD = 0.05
+"""Standard deviation of the noise that is added to log-probabilities, in nats."""
+
+NOISE_OF_ARMS = 0.6
+"""The same for readings of given texts, which then differ by more than the gate accepts."""
+
+FAILING = 0.1
+"""Share of requests that fail."""
+
+
+def draw_replies(pool: Sequence[Reply], count: int, seed: int, change: Callable[[Reply, Random], Reply]) -> list[Reply]:
+    """Return replies to questions that are drawn with replacement, each with a number of its own."""
+    chance = Random(seed)
+    by_question: dict[int, list[Reply]] = defaultdict(list)
+    for reply in pool:
+        by_question[reply.seed].append(reply)
+    drawn = chance.choices(sorted(by_question), k=count)
+    return [change(replace(each, seed=n), chance) for n, name in enumerate(drawn) for each in by_question[name]]
+
+
+def add_noise(reply: Reply, chance: Random) -> Reply:
+    """Move each log-probability."""
+    moved = [{token: value + chance.gauss(0, SPREAD) for token, value in each.items()} for each in reply.logprobs]
+    return replace(reply, logprobs=tuple(moved))
+
+
+def lose(reply: Reply, chance: Random) -> Reply:
+    """Let some requests fail."""
+    return replace(reply, failure="temporary") if chance.random() < FAILING else reply
+
+
+def keep(reply: Reply, chance: Random) -> Reply:
+    """Return the reply."""
+    return reply
+
+
+def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[Reply]:
+    """Let the answers to a question change states at random, except the reference."""
+    groups: dict[Any, list[Reply]] = defaultdict(list)
+    for reply in replies:
+        groups[reply.seed, (reply.copy or reply.state) if is_exact else ""].append(reply)
+    mixed = []
+    for group in groups.values():
+        others = [each for each in group if each.state != COLD]
+        mixed += [each for each in group if each.state == COLD]
+        for reply, other in zip(others, chance.sample(others, len(others)), strict=True):
+            mixed.append(replace(other, state=reply.state, copy=reply.copy))
+    return mixed
+
+
+def make_exact(sound: Sequence[Reply]) -> list[Reply]:
+    """Return cold answers to the prompts of the states: those of a server whose cache is right, which are equal."""
+    warm = [each for each in sound if each.state not in (COLD, CONTROL)]
+    return [replace(each, state=state, copy=each.state) for each in warm for state in (COLD, CONTROL)] + warm
+
+
+def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> None:
+    """Print how often `cache-check` finds each fault, and names its state."""
+    pools: dict[str, list[Reply]] = defaultdict(list)
+    for fault, reply in ask_all(model, questions):
+        pools[fault].append(reply)
+    pools[""] = make_exact(pools[""]) if is_exact else pools[""]
+    tie = EXACT_TIE if is_exact else None
+    each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
+    found_cold = fmean(fmean(each.found) for each in pools[""])
+    print(
+        f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
+    )
+    sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
+    for fault in filter(None, CACHE_FAULTS):
+        own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
+        pool = list({**sound, **own}.values())
+        for size in QUESTIONS_OF_CHECKS:
+            checks = [judge(draw_replies(pool, size, seed, keep), tie) for seed in range(seeds)]
+            first = [min((c for c in cells if c.differs), key=lambda c: c.p_value, default=None) for cells in checks]
+            right = sum(cell is not None and cell.state in {key[0] for key in own} for cell in first)
+            numbers = f"found {sum(map(bool, first)):3}, state right {right:3}"
+            print(f"{fault:12} {size * each_question:4} requests: {numbers}", flush=True)
+        apart = [mean_difference(each.logprobs, sound[key].logprobs) for key, each in own.items()]
+        changes = fmean(each > EXACT_TIE for each in apart)
+        ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
+        print(f"{fault:12} moves answers by {fmean(apart):.4f} nats; an ideal test asks {ideal} questions", flush=True)
+    for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
+        alarms = 0
+        for seed in range(seeds):
+            chance = Random(seed)
+            drawn = exchange(draw_replies(pools[""], 20, seed, keep), is_exact, chance)
+            alarms += any(cell.differs for cell in judge([change(each, chance) for each in drawn], tie))
+        print(f"{name}: alarms {alarms}", flush=True)
+
+
+SIZES_OF_GATES = (2, 3, 4, 6, 8, 12, 16)
+"""Questions of each length that are tried."""
+
+MARGINS = {"8-bit cache beyond a length": 0.0005}
+"""Divergence that is accepted, in nats, if it is not the command's own."""
+
+
+def score_question(arm: Arm, question: Asked) -> float:
+    """Return whether each token of the gold answer is the most likely one."""
+    text = f"{question.prompt} {question.gold}"
+    span = (len(question.prompt), len(text))
+    (found,) = arm.read_distributions(SpanRequest("", "", prompt=text, spans=(span,), top=5))
+    return float(all(each.text == each.best for each in found))
+
+
+def count_gate(model: Model, questions: int, seeds: int) -> None:
+    """Print how often `gate --logprobs` finds each fault, and names the length."""
+    asked = [[make_question(size, number) for size in SIZES] for number in range(questions)]
+    base = Arm(model, BASE)
+    base_scores = [[score_question(base, each) for each in pair] for pair in asked]
+    print(
+        f"{questions} questions; right answers {[f'{fmean(column):.0%}' for column in zip(*base_scores, strict=True)]}"
+    )
+    for name, build in GATE_FAULTS.items():
+        arm, margin = Arm(model, build), MARGINS.get(name, 0.05)
+        points = [[compare_arms(base, arm, each) for each in pair] for pair in asked]
+        long = [point for pair in points for point in pair[1]]
+        scores = [[score_question(arm, each) for each in pair] for pair in asked]
+        print(
+            f"{name}: margin {margin}, mean divergence of long questions {fmean(p.divergence for p in long):.5f},"
+            f" right {[f'{fmean(column):.0%}' for column in zip(*scores, strict=True)]}"
+        )
+        for size in SIZES_OF_GATES:
+            results = [decide_drawn(points, size, seed, margin) for seed in range(seeds)]
+            found = sum(verdict is Verdict.WORSE for _, verdict in results)
+            right = sum(
+                {part.name.split()[0] for part in parts if part.verdict is Verdict.WORSE} == {"2"}
+                for parts, _ in results
+            )
+            only = [[pair[1]] for pair in points]
+            ideal = sum(decide_drawn(only, size, seed, margin, joins=True)[1] is Verdict.WORSE for seed in range(seeds))
+            requests = 2 * size * REQUESTS + READS * TWICE
+            print(
+                f"  {requests:3} requests: found {found:3}, length right {right:3}; ideal {2 * size}: {ideal:3}",
+                flush=True,
+            )
+        flat = [[value for pair in side for value in pair] for side in (base_scores, scores)]
+        print(f"  by scores: {count_requests(partial(find_by_scores, *flat), 2, seeds)} requests", flush=True)
+    count_alarms(model, asked, seeds)
+
+
+def decide_drawn(
+    points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int, margin: float, joins: bool = False
+) -> tuple[list[Part], Verdict]:
+    """Return the verdict on drawn questions.
+
+    Args:
+        joins: whether all places of a question are one part.
+    """
+    drawn = Random(seed).choices(points, k=size)
+    rows = [point._replace(group=str(n)) for n, pair in enumerate(drawn) for each in pair for point in each]
+    return decide([row._replace(place="all") for row in rows] if joins else rows, margin)
+
+
+class NoisyArm(Arm):
+    """An arm each of whose readings has other log-probabilities."""
+
+    def __init__(self, model: Model, chance: Random):
+        super().__init__(model, BASE)
+        self.chance = chance
+
+    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
+        """Return the distributions at the tokens of each part of a text."""
+        return [[self._move(each) for each in part] for part in super().read_distributions(request)]
+
+    def _move(self, found: Distribution) -> Distribution:
+        tops = {text: value + self.chance.gauss(0, NOISE_OF_ARMS) for text, value in found.top.items()}
+        total = max(sum(map(math.exp, tops.values())), 1.0)
+        tops = {text: value - math.log(total) for text, value in tops.items()}
+        return Distribution(found.text, tops.get(found.text, found.logprob), tops)
+
+
+def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
+    """Print how often a pair is called worse whose arms are the same build, which is not deterministic."""
+    alarms, blind, noise = 0, 0, []
+    for seed in range(seeds):
+        arm, rows = NoisyArm(model, Random(seed)), []
+        for number, pair in enumerate(Random(seed).choices(asked, k=8)):
+            for question in pair:
+                points = compare(question, "", (arm, arm), ("base", "candidate"), reads_twice=True)
+                rows += [point._replace(group=str(number)) for point in points]
+        noise += [row.noise for row in rows if row.noise is not None]
+        alarms += decide(rows, 0.05)[1] is Verdict.WORSE
+        blind += decide([row._replace(noise=None) for row in rows], 0.05)[1] is Verdict.WORSE
+    print(f"noise of {fmean(noise):.3f} nats: alarms {alarms}, and {blind} if the noise is not subtracted")
+
+
+class StackClient(OpenAIClient):
+    """Sends requests to a server in this process, some of which fail."""
+
+    server: RealCachedServer
+    chance: Random
+    failing = 0.0
+
+    def _exchange(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+        if self.chance.random() < self.failing:
+            raise FailureError(Failure.TEMPORARY, "overloaded")
+        return json.loads(json.dumps(self.server.answer(json.loads(json.dumps(body, default=str)))))
+
+
+STACK_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "middle dropped": ({"drops_middle": True}, "the server cuts prompts"),
+    "template without the system turn": ({"drops_system": True}, "a system turn of about"),
+    "router, each fifth request to a worse build": ({"worse": WORSE}, "each 5th"),
+    "none": ({}, ""),
+    "none, a tenth of requests fails": ({"failing": FAILING}, ""),
+}
+"""Arguments of the server, and the text of the finding that names the fault."""
+
+
+def check_stack(model: Model, arguments: dict[str, Any], seed: int) -> tuple[list[str], int]:
+    """Return what `doctor` finds broken, and the number of requests."""
+    given = dict(arguments)
+    client = StackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model="m")
+    client.failing, client.chance = given.pop("failing", 0.0), Random(seed)
+    client.server = RealCachedServer(model, **given)
+    client.server.requests = seed  # the phase of a router, and the noise
+    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "m", ("chat",), context=1024))
+    stack.client = client
+    findings = list(stack.find_faults())
+    return [text for fine, text in findings if fine is False], client.server.requests - seed
+
+
+def count_stack(model: Model, seeds: int) -> None:
+    """Print how often `doctor` finds each fault, and names it."""
+    for name, (arguments, line) in STACK_FAULTS.items():
+        found = [check_stack(model, arguments, seed) for seed in range(seeds)]
+        broken = sum(bool(lines) for lines, _ in found)
+        right = sum(any(line in each for each in lines) for lines, _ in found) if line else 0
+        print(
+            f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests", flush=True
+        )
+
+
+def main() -> None:
+    """Record, or count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("record", "count"))
+    parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)
+    parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--seeds", type=int, default=100)
+    options = parser.parse_args()
+    model = Model(Replies(options.keep))
+    if options.action == "record" and options.part == "cache":
+        record_cache(model, options.questions)
+    elif options.action == "record" and options.part == "gate":
+        record_gate(model, options.questions)
+    elif options.part == "cache":
+        for is_exact in (False, True):
+            count_cache(model, options.questions, options.seeds, is_exact)
+    elif options.part == "gate":
+        count_gate(model, options.questions, options.seeds)
+    else:
+        count_stack(model, options.seeds if options.action == "count" else 5)
+
+
+if __name__ == "__main__":
+    main()

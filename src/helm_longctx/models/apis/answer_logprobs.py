@@ -1,0 +1,34 @@
+"""Log-probabilities of the tokens that a server writes, and how far those of two answers are from each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+Logprobs = Sequence[Mapping[str, float]]
+"""For each token of an answer the log-probabilities of the most likely ones, the chosen one first."""
+
+_LEAST = -15.0
+"""The log-probability of a token that is not among the most likely ones, if none of them is less likely."""
+
+
+def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
+    """Yield for each token of an answer the log-probabilities of the most likely tokens, the chosen one first."""
+    choice = (body.get("choices") or [{}])[0]
+    found = choice.get("logprobs") or {}
+    if tokens := found.get("tokens"):  # a completion
+        tops = found.get("top_logprobs") or [{}] * len(tokens)
+        for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
+            yield {token: value, **(top or {})}
+    for each in found.get("content") or ():
+        yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
+
+
+def mean_difference(ours: Logprobs, theirs: Logprobs) -> float:
+    """Return the mean difference of the log-probabilities of the second answer, up to the first token that differs."""
+    differences = []
+    for mine, other in zip(ours, theirs, strict=False):
+        token, value = next(iter(other.items()))
+        differences.append(abs(value - mine.get(token, min(_LEAST, *mine.values()))))
+        if token != next(iter(mine)):
+            break
+    return fmean(differences)
