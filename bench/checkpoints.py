@@ -1,11 +1,12 @@
 """Evaluates ten checkpoints of a small real model with one command, kills it in the middle, and continues it.
 
-    python bench/checkpoints.py                       # SmolLM2 135M, twenty short questions about four contexts
+    python bench/checkpoints.py                       # SmolLM2 135M, 16 short questions about eight contexts
     python bench/checkpoints.py --folder /tmp/steps   # keeps the checkpoints (2.7 GB)
 
-The checkpoints are the model with noise on all its matrices, less from step to step, so that scores rise. Printed are
-the largest memory of the process while each checkpoint was evaluated, the requests that each command sent, and
-the table of `helm-longctx checkpoints`.
+The checkpoints are the model with noise on all its matrices, less from step to step, so that scores rise. The questions
+are sentences to complete, which a base model can do: one of two or four sentences of the context again. Each
+checkpoint writes the answers, and gives the likelihood of the gold ones. Printed are the largest memory of the process
+while each checkpoint was evaluated, the requests that each command sent, and the tables of `helm-longctx checkpoints`.
 """
 
 from __future__ import annotations
@@ -22,27 +23,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-NOISE = (1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.0)
+NOISE = (0.5, 0.3, 0.25, 0.22, 0.18, 0.14, 0.1, 0.06, 0.03, 0.0)
 """The noise of each checkpoint, as a share of the standard deviation of each matrix."""
 
-NAMES = (
-    "Olive",
-    "Rye",
-    "Clover",
-    "Basil",
-    "Sage",
-    "Hazel",
-    "Fern",
-    "Ivy",
-    "Juniper",
-    "Laurel",
-    "Myrtle",
-    "Poppy",
-    "Rowan",
-    "Sorrel",
-    "Thyme",
-    "Violet",
-)
+NAMES = ("Olive", "Rye", "Clover", "Basil", "Sage", "Hazel", "Fern", "Ivy", "Juniper", "Laurel", "Myrtle", "Poppy")
 
 
 def make_checkpoints(folder: Path) -> None:
@@ -72,16 +56,16 @@ def make_checkpoints(folder: Path) -> None:
 
 
 def write_questions(folder: Path) -> None:
-    """Write own questions, five for each context."""
+    """Write own questions, two for each context."""
     folder.mkdir()
     rng, rows = random.Random(1), []
-    for group in range(4):
-        codes = {name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, len(NAMES))}
+    for group in range(8):
+        codes = {name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)}
         context = " ".join(f"The door of {name} opens with the number {code}." for name, code in codes.items())
         rows += [
-            {"context": context, "question": f"Which number opens the door of {name}?", "answers": [codes[name]]}
+            {"context": context, "question": f"The door of {name} opens with the number", "answers": [codes[name]]}
             | {"group": str(group)}
-            for name in rng.sample(NAMES, 5)
+            for name in rng.sample([*codes], 2)
         ]
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
 
@@ -92,7 +76,8 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
     Args:
         kill_after: number of complete runs after which the process is killed; 0 for never.
     """
-    tasks = ["--tasks", "any_jsonl:path=questions", "--length", "4k", "--argument", "num_output_tokens=8"]
+    task = "any_jsonl:path=questions,style=completion"
+    tasks = ["--tasks", f"{task},num_output_tokens=8", "--tasks", f"{task},metric=likelihood", "--length", "4k"]
     models = ["--model-path", "checkpoints/step-*", "--dtype", "float32"]
     command = [sys.executable, "-m", "helm_longctx", "run", "--suite", "steps", *models, *tasks]
     peaks: dict[str, float] = {}
@@ -122,14 +107,14 @@ def main() -> None:
         if not (folder / "checkpoints").is_dir():
             make_checkpoints(folder / "checkpoints")
             write_questions(folder / "questions")
-        for kill_after in (4, 0):
+        for kill_after in (8, 0):  # both runs of four checkpoints
             peaks, log = run(folder, kill_after)
             print("killed" if kill_after else "continued", {name: f"{peak:.2f} GiB" for name, peak in peaks.items()})
             print(*re.findall(r"\d+ requests answered.*", log), sep="\n", flush=True)
         command = [sys.executable, "-m", "helm_longctx", "checkpoints", "--suite", "steps", "--json", "curves.json"]
         print(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
         for curve in json.loads((folder / "curves.json").read_text()):
-            print({step: round(100 * each["mean"], 1) for step, each in curve["scores"].items()})
+            print(curve["benchmark"], {step: round(100 * each["mean"], 1) for step, each in curve["scores"].items()})
 
 
 if __name__ == "__main__":

@@ -90,7 +90,10 @@ def cache_check(
         from helm_longctx.apps.cache_check.states import Server
 
         folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
-        _keep_design(folder, {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})})
+        _keep_design(
+            folder,
+            {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})},
+        )
         if fields and tie is None:
             from helm_longctx.apps.cache_check.verdict import TIE
 
@@ -130,7 +133,8 @@ def _keep_design(folder: Path, design: dict[str, Any]) -> None:
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
 
-def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool, tie: float | None
+def _check(
+    server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool, tie: float | None
 ) -> int:
     """Ask, print and write what was found, and return the exit status."""
     from helm_longctx.apps.cache_check.reproduction import write_script
@@ -166,7 +170,9 @@ def _search(server: Server, cells: list[Cell], seed: int, folder: Path, tie: flo
         place = folder / "where" / f"{states[-1].replace(' ', '-')}-{length}{'-spread' * is_spread}"
         return ask_states(server, [length], QUESTIONS, states, seed + SEEDS * (1 + is_spread), place, is_spread)
 
-    found = [find_where(cells, each.state, ask, tie) for each in _first_of_states([each for each in cells if each.differs])]
+    found = [
+        find_where(cells, each.state, ask, tie) for each in _first_of_states([each for each in cells if each.differs])
+    ]
     for each in found:
         print(each.text)
     return [each.cell for each in found]

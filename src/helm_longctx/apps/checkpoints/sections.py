@@ -61,7 +61,7 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
     earlier, latest = curve.trend_steps
     return [
         Cell(board.titles[curve.part]),
-        Cell("" if curve.length is None else label(curve.length)),
+        Cell(label(curve.length)),
         Cell(f"{min(curve.scores)} to {max(curve.scores)}", len(curve.scores)),
         score_cell(first),
         score_cell(last),

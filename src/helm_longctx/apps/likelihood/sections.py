@@ -3,13 +3,13 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
 from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
+from helm_longctx.results.cells import count_cell, interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.results.statistics.reliability import signal_to_noise
@@ -68,11 +68,14 @@ def _own(board: Board) -> Iterator[Result]:
                     yield result
 
 
-def _nats(interval: Interval | None, show: object = decimals) -> Cell:
+def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
-    text = signed_decimals if show is signed_decimals else decimals
-    return Cell(text(interval.mean), interval.mean, range_text(interval.low, interval.high, text))
+    return Cell(show(interval.mean), interval.mean, range_text(interval.low, interval.high, show))
+
+
+def _about(board: Board, result: Result) -> list[Cell]:
+    return [Cell(board.titles[result.task]), Cell(label(result.length)), model_cell(board, result.model)]
 
 
 def _interval(result: Result, name: str) -> Interval | None:
@@ -82,10 +85,8 @@ def _interval(result: Result, name: str) -> Interval | None:
 def _answers(board: Board, official: Board | None) -> Iterator[Block]:
     rows = [
         [
-            Cell(board.titles[each.task]),
-            Cell(label(each.length)),
-            model_cell(board, each.model),
-            Cell(count(each.interval.n), each.interval.n),
+            *_about(board, each),
+            count_cell(each.interval.n),
             _nats(_interval(each, "token_logprob")),
             _nats(_interval(each, "token_logprob_without_context")),
             _nats(_interval(each, GAIN), signed_decimals),
@@ -109,8 +110,7 @@ def _depths(board: Board) -> Iterator[Block]:
                 by_depth[nearest_depth(answer.depth)].append((answer.values[GAIN], answer.group))
         for depth, values in sorted(by_depth.items()):
             interval = mean_interval([value for value, _ in values], [group for _, group in values])
-            about = (Cell(board.titles[each.task]), Cell(label(each.length)), model_cell(board, each.model))
-            rows.append([*about, Cell(f"{depth} %", depth), Cell(count(len(values)), len(values)), _nats(interval)])
+            rows.append([*_about(board, each), Cell(f"{depth} %", depth), count_cell(len(values)), _nats(interval)])
     if rows:
         columns = [*_COLUMNS[:3], Column("Depth"), _COLUMNS[3], Column("Gain", "Of a token, in nats.")]
         yield Table(f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True)
@@ -127,19 +127,14 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
         if len(both) < FEWEST_MODELS:
             continue
-        cells = [Cell(board.titles[task]), Cell(label(length)), Cell(str(len(both)), len(both))]
-        for results, name in (
-            ([ours for ours, _ in both], "token_logprob"),
-            ([ours for ours, _ in both], MAIN_METRIC),
-            ([theirs for _, theirs in both], MAIN_METRIC),
-        ):
-            found = [each.statistics[name] for each in results if name in each.statistics]
-            signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
-            if math.isfinite(signal.ratio):
-                cells.append(Cell(decimals(signal.ratio, 1), signal.ratio))
-            else:
-                cells.append(Cell(DASH, note="the scores have no noise, or are all equal"))
-        rows.append(cells)
+        values = (
+            [(ours, "token_logprob") for ours, _ in both],
+            [(ours, MAIN_METRIC) for ours, _ in both],
+            [(theirs, MAIN_METRIC) for _, theirs in both],
+        )
+        rows.append(
+            [Cell(board.titles[task]), Cell(label(length)), Cell(str(len(both)), len(both)), *map(_ratio_cell, values)]
+        )
     if rows:
         columns = [
             *_COLUMNS[:2],
@@ -153,6 +148,15 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             " separates these models better. Below 1 they are not told apart."
         )
         yield Table(f"{board.file_name}-separation", "Which separates the models better?", columns, rows, about_table)
+
+
+def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
+    """Return the signal to noise of a statistic of each result."""
+    found = [each.statistics[name] for each, name in results if name in each.statistics]
+    signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
+    if signal is None or not math.isfinite(signal.ratio):
+        return Cell(DASH, note="the scores have no noise, or are all equal")
+    return Cell(decimals(signal.ratio, 1), signal.ratio)
 
 
 _ABOUT_LOSS = (
@@ -171,8 +175,7 @@ def _positions(board: Board) -> Iterator[Block]:
             end, values = int(match[1]), each.statistics[name].interval
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
-            about = (Cell(board.titles[each.task]), Cell(label(each.length)), model_cell(board, each.model))
-            rows.append([*about, Cell(count(end), end), Cell(count(loss.n), loss.n), _nats(loss)])
+            rows.append([*_about(board, each), count_cell(end), count_cell(loss.n), _nats(loss)])
             part = f"{board.titles[each.task]} {label(each.length)}".strip()
             shown = {"model": short_name(each.model), "part": part, "position": count(end), "kind": "own"}
             points.append({**shown, **interval_row(loss)})
