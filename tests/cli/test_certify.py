@@ -88,8 +88,11 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == ["57", "$0.03", "$0.13"]
     # 57 questions decide about a loss of 20 points, and a smaller loss needs more.
     row = next(line for line in command.out.splitlines() if line.strip(" │").startswith("50 "))
-    counts = [int(cell.split(",")[0]) for cell in row.split("│")[2:-1]]
+    *cells, last = row.split("│")[2:-1]
+    counts = [int(cell.split(",")[0]) for cell in cells]
     assert counts == sorted(counts, reverse=True)
+    # A kind with a score of 50 cannot lose 30 points and still be measured.
+    assert last.strip() == "–"
     assert 50 <= counts[2] <= 62 < counts[0]
     assert "at most; --max-cost stops earlier. Nothing was sent." in command.out
     # With as many questions as a score of 50 needs, or more, none are said to be missing.

@@ -61,8 +61,15 @@ JUDGES = {
     ),
 }
 
-SCORING = "test_golden.py", "test_scoring.py", "test_outputs.py", "test_confusion.py", "test_benchmark.py"
-"""Tests of a benchmark's scores, of those that it has, besides `test_NAME.py`."""
+SCORING = (
+    "test_golden.py",
+    "test_data.py",
+    "test_scoring.py",
+    "test_outputs.py",
+    "test_confusion.py",
+    "test_benchmark.py",
+)
+"""Tests of a benchmark's scores and baselines, of those that it has, besides `test_NAME.py`."""
 
 
 def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:

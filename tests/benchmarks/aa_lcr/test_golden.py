@@ -11,7 +11,7 @@ from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.tasks import judge_prompt, read_verdict
+from helm_longctx.benchmarks.aa_lcr.tasks import JUDGEMENT, JUDGEMENT_1_1, judge_prompt, read_verdict
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.tasks.task import Example, Settings
@@ -70,3 +70,9 @@ def test_scores() -> None:
     assert TASK.score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {"judge_score": 0}
     assert TASK.score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
     assert TASK.score({"prediction": "x", "references": ["y"]}) == {}
+
+
+def test_budgets_of_the_judges() -> None:
+    """Each version's judge has its own budget, and is asked once."""
+    budgets = [(each.max_tokens, each.readings) for each in (JUDGEMENT, JUDGEMENT_1_1)]
+    assert budgets == [(1024, 1), (16384, 1)]

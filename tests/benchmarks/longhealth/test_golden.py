@@ -98,7 +98,7 @@ def test_baseline_and_errors(root: DataRoot) -> None:
     """The baseline names an option of each prompt, a missing tokenizer is an error, and a faulty row ends in one
     line."""
     for example in load_examples(TASK2, settings(), root):
-        output = choose_option(TASK2.prompt(example).messages)
+        output = choose_option(TASK2.prompt(example, TASK2.variant(settings()).system).messages)
         assert output is not None
         letter, text = output.removeprefix("The correct answer is ").split(": ", 1)
         assert f"{letter}: {text}" in example.fields["options"].splitlines()

@@ -11,7 +11,7 @@ from helm_longctx.models.apis.usage import Usage
 POWER = 0.9
 """Share of certificates that decide with `questions_for` questions."""
 
-_MORE = 1.1
+_MORE = 1.13
 """How many times as many questions as a test of a fixed number with known expected scores needs. Measured by
 `bench/decisions_certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
 

@@ -199,8 +199,8 @@ class KindAnswers:
         scores = [score for score, _ in found if score is not None]
         parts = variance_components(scores, [seed for score, seed in found if score is not None])
         whole = parts.between + parts.within / self.design.texts
-        # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Smaller differences
-        # that are real explain less than 10 % of the variance at the claim.
+        # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Real differences
+        # that are smaller explain about a tenth of the variance at the claim.
         is_real = parts.between > 5 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
         return parts.between / whole if is_real and whole else 0.0
 
