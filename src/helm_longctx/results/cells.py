@@ -62,11 +62,11 @@ def score_columns(
     for part in parts:
         results = [board.find(model, part, length, context) for model, context in lines]
         scores = [result if result and result.has_score else None for result in results]
-        # A score that is not comparable cannot be the best of its column, and a single one is none.
-        comparable = [each for each in board.ranking(length, part) if not each.caveats]
-        best = comparable[0].interval.mean if len(comparable) > 1 else None
         title, is_ranked = board.titles[part], part == ranked_by
         if any(scores):
+            # A score that is not comparable cannot be the best of its column, and a single one is none.
+            comparable = [each for each in board.ranking(length, part) if not each.caveats]
+            best = comparable[0].interval.mean if len(comparable) > 1 else None
             head = Column(title, "The ranks are by this column." if is_ranked else "", is_ranked=is_ranked)
             pairs = zip(results, lines, strict=True)
             cells = [score_cell(each, best if context == "full" else None) for each, (_, context) in pairs]
