@@ -319,23 +319,21 @@ class Sender:
         if attempt.result.success:
             # A reply from the request cache does not prove that the server runs.
             self._has_answered |= not attempt.result.cached
-        else:
-            attempt.result = replace(attempt.result, error=self._explain(attempt))
-        return attempt
-
-    def _explain(self, attempt: Attempt) -> str:
-        """Return the error with its cause, which HELM's clients omit."""
+            return attempt
         error = str(attempt.result.error)
+        # HELM's clients omit the cause of an error.
         cause = attempt.error and attempt.error.__cause__
         while cause is not None and cause.__cause__ is not None:
             cause = cause.__cause__
         if cause is not None and str(cause) and (text := describe_error(cause)) not in error:
             error += f" ({text})"
-        if failure_of(attempt.result) is not Failure.UNREACHABLE:
-            return error
-        if self._has_answered:  # a server that has answered before is probably restarting
-            return label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
-        return f"{error} at {self._address}" if self._address else error
+        if failure_of(attempt.result) is Failure.UNREACHABLE and self._has_answered:
+            # A server that has answered before is probably restarting.
+            error = label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
+        elif failure_of(attempt.result) is Failure.UNREACHABLE and self._address:
+            error += f" at {self._address}"
+        attempt.result = replace(attempt.result, error=error)
+        return attempt
 
 
 def limit_time(client: Client, seconds: float) -> Client:

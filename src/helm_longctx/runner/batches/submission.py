@@ -160,7 +160,17 @@ class Submission:
         pending = self.pending(requests)
         self._waiting = len(requests) - len(pending)
         if pending and self._service.has_server:
-            self._probe(next(iter(pending.values())).request)
+            # A tiny request with the run's parameters is sent on its own. A wrong key or model then shows at once, not
+            # after a day, and the client learns what the model refuses.
+            request = next(iter(pending.values())).request
+            messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
+            # It has a unique number, because an answer from the cache would prove nothing.
+            tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
+            result = self._ask(tiny)
+            kind = failure_of(result)
+            # Other failures, such as a rate limit, say nothing about the requests in a batch.
+            if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
+                raise InputError(f"the model cannot be asked: {result.error}")
         # OpenAI takes requests of one route in a batch.
         routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
         for route in dict.fromkeys(routes.values()):
@@ -176,20 +186,6 @@ class Submission:
         """Return how many requests were not sent, and why, for the log."""
         unsendable = f", {self._unsendable} cannot be sent" if self._unsendable else ""
         return f"{self._waiting} already in batches{unsendable}"
-
-    def _probe(self, request: Request) -> None:
-        """Send a tiny request with the run's parameters on its own, not in a batch.
-
-        A wrong key or model then shows at once and not after a day, and the client learns what the model refuses.
-        """
-        messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
-        # It has a unique number, because an answer from the cache would prove nothing.
-        tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
-        result = self._ask(tiny)
-        kind = failure_of(result)
-        # Other failures, such as a rate limit, say nothing about the requests in a batch.
-        if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
-            raise InputError(f"the model cannot be asked: {result.error}")
 
     def _send_route(self, route: str, unsent: Mapping[str, Unsent], most_requests: int) -> None:
         # The user's number cannot exceed the provider's limit.
