@@ -135,10 +135,7 @@ _OWN_LETTER = re.compile(r"\b[A-D]\b")
 def score_gsm8k(record: Record) -> Scores:
     """Return the share of right answers among the answered questions, and over all questions."""
     answers, golds = find_answers(record["prediction"]), record["references"]
-    # The number in `A_model:Q_7` counts if the answer has none, and commas stay in the right answer.
-    asked, right = _read_file(
-        answers, golds, lambda answer, gold: bool(_last_number(answer) == _NUMBER.findall(gold)[-1])
-    )
+    asked, right = _read_file(answers, golds, _same_number)
     mended = [_last_number(answer) is not None and _last_number(answer) == _last_number(gold)
               for answer, gold in zip(answers, golds, strict=False)]  # fmt: skip
     scores = {"answered": min(len(answers) / len(golds), 1.0), "accuracy_of_all": sum(mended) / len(golds)}
@@ -197,6 +194,11 @@ def _read_file(answers: Sequence[str], golds: Sequence[str], compare: Callable[[
         if mode in parts:
             parts[mode] = line if start else f"{parts[mode]}{line}"
     return asked, right + count()
+
+
+def _same_number(answer: str, gold: str) -> bool:
+    # The number in `A_model:Q_7` counts if the answer has none, and commas stay in the right answer.
+    return _last_number(answer) == _NUMBER.findall(gold)[-1]
 
 
 def _last_number(text: str) -> str | None:
