@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from helm_longctx.tasks.prompt import Style
@@ -90,4 +90,4 @@ class Sample:
 
     def extend(self, **values: Any) -> Sample:
         """Return the sample with other values of some fields."""
-        return replace(self, **values)
+        return Sample(**{**vars(self), **values})  # faster than `dataclasses.replace`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -60,6 +61,20 @@ def test_a_model_has_the_prices_of_its_provider() -> None:
     assert prices("openai/gpt-4.1", base_url="http://localhost:8000/v1") is None
     assert prices("vllm/gpt-4.1") is None
     assert prices("openai/no-such-model") is None
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000"])
+def test_a_server_on_this_machine_needs_no_table(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is not imported for a server on this machine, which has no prices."""
+
+    class Table(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(f"{name} is imported")
+
+    monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", Table("data_snapshot"))
+    assert prices("openai/gpt-4.1", base_url=f"http://{host}/v1") is None
+    with pytest.raises(RuntimeError, match="is imported"):
+        prices("openai/gpt-4.1", base_url="https://api.openai.com/v1")
 
 
 def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
