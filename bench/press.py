@@ -31,8 +31,8 @@ def main() -> None:
 
     ignore_broken_torchvision()
     import torch
-    from kvpress import KnormPress
-    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+    from kvpress import KnormPress, KVPressTextGenerationPipeline
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     import helm_longctx as lc
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
@@ -40,7 +40,7 @@ def main() -> None:
     folder = find_model(SMOLLM2)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    pipe: Any = pipeline("kv-press-text-generation", model=model, tokenizer=tokenizer)
+    pipe = KVPressTextGenerationPipeline(model=model, tokenizer=tokenizer)
     prompts: dict[str, lc.Prompt] = {}
 
     def compress(ratio: float) -> Callable[[lc.Prompt], str]:
