@@ -1,12 +1,12 @@
 """Evaluates ten checkpoints of a small real model with one command, kills it in the middle, and continues it.
 
-    python bench/checkpoints.py                       # SmolLM2 135M, 16 short questions about eight contexts
+    python bench/checkpoints.py                       # SmolLM2 135M, twelve short questions about six contexts
     python bench/checkpoints.py --folder /tmp/steps   # keeps the checkpoints (2.7 GB)
 
 The checkpoints are the model with noise on all its matrices, less from step to step, so that scores rise. The questions
-are sentences to complete, which a base model can do: one of two or four sentences of the context again. Each
-checkpoint writes the answers, and gives the likelihood of the gold ones. Printed are the largest memory of the process
-while each checkpoint was evaluated, the requests that each command sent, and the tables of `helm-longctx checkpoints`.
+are sentences to complete, which a base model can do: one of two or four sentences of the context again. Printed are
+the largest memory of the process while each checkpoint was evaluated, the requests that each command sent, and the
+table of `helm-longctx checkpoints`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write_questions(folder: Path) -> None:
     """Write own questions, two for each context."""
     folder.mkdir()
     rng, rows = random.Random(1), []
-    for group in range(8):
+    for group in range(6):
         codes = {name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)}
         context = " ".join(f"The door of {name} opens with the number {code}." for name, code in codes.items())
         rows += [
@@ -76,8 +76,7 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
     Args:
         kill_after: number of complete runs after which the process is killed; 0 for never.
     """
-    task = "any_jsonl:path=questions,style=completion"
-    tasks = ["--tasks", f"{task},num_output_tokens=8", "--tasks", f"{task},metric=likelihood", "--length", "4k"]
+    tasks = ["--entry", "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"]
     models = ["--model-path", "checkpoints/step-*", "--dtype", "float32"]
     command = [sys.executable, "-m", "helm_longctx", "run", "--suite", "steps", *models, *tasks]
     peaks: dict[str, float] = {}
@@ -107,7 +106,7 @@ def main() -> None:
         if not (folder / "checkpoints").is_dir():
             make_checkpoints(folder / "checkpoints")
             write_questions(folder / "questions")
-        for kill_after in (8, 0):  # both runs of four checkpoints
+        for kill_after in (4, 0):
             peaks, log = run(folder, kill_after)
             print("killed" if kill_after else "continued", {name: f"{peak:.2f} GiB" for name, peak in peaks.items()})
             print(*re.findall(r"\d+ requests answered.*", log), sep="\n", flush=True)

@@ -31,8 +31,8 @@ def main() -> None:
 
     ignore_broken_torchvision()
     import torch
-    from kvpress import KnormPress
-    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+    from kvpress import KnormPress, KVPressTextGenerationPipeline
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     import helm_longctx as lc
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
@@ -40,7 +40,7 @@ def main() -> None:
     folder = find_model(SMOLLM2)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    pipe: Any = pipeline("kv-press-text-generation", model=model, tokenizer=tokenizer)
+    pipe = KVPressTextGenerationPipeline(model=model, tokenizer=tokenizer)
     prompts: dict[str, lc.Prompt] = {}
 
     def compress(ratio: float) -> Callable[[lc.Prompt], str]:
@@ -64,18 +64,18 @@ def main() -> None:
             arguments={"count_with": options.count_with} if options.count_with else None,
             output_path=output,
         )
-    print(result)
-    for ratio in RATIOS:
-        rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index("instance")
-        own, scores = [], []
-        for number, prompt in prompts.items():
-            given = {"question": prompt.question, "max_new_tokens": prompt.max_tokens}
-            own.append(str(pipe(prompt.context, press=KnormPress(compression_ratio=ratio), **given)["answer"]))
-            gold = rows.references[number]
-            scores.append(sum(each.lower() in own[-1].lower() for each in gold) / len(gold))
-        same = sum(rows.answer[number] == each for number, each in zip(prompts, own, strict=True))
-        mean = sum(scores) / len(scores)
-        print(f"{ratio}: {same} of {len(own)} answers equal; evaluate {rows.score.mean():.3f}, kvpress {mean:.3f}")
+        print(result)
+        for ratio in RATIOS:
+            rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index("instance")
+            own, scores = [], []
+            for number, prompt in prompts.items():
+                given = {"question": prompt.question, "max_new_tokens": prompt.max_tokens}
+                own.append(str(pipe(prompt.context, press=KnormPress(compression_ratio=ratio), **given)["answer"]))
+                gold = rows.references[number].split(" | ")
+                scores.append(sum(each.lower() in own[-1].lower() for each in gold) / len(gold))
+            same = sum(rows.answer[number] == each for number, each in zip(prompts, own, strict=True))
+            mean = sum(scores) / len(scores)
+            print(f"{ratio}: {same} of {len(own)} answers equal; evaluate {rows.score.mean():.3f}, kvpress {mean:.3f}")
 
 
 if __name__ == "__main__":
