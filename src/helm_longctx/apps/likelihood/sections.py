@@ -5,11 +5,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
 from helm_longctx.documents.plots import curves
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import count_cell, interval_row, model_cell, score_cell, short_name
+from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.results.statistics.reliability import signal_to_noise
@@ -86,7 +86,7 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
     rows = [
         [
             *_about(board, each),
-            count_cell(each.interval.n),
+            number_cell(each.interval.n, count),
             _nats(_interval(each, "token_logprob")),
             _nats(_interval(each, "token_logprob_without_context")),
             _nats(_interval(each, GAIN), signed_decimals),
@@ -110,7 +110,8 @@ def _depths(board: Board) -> Iterator[Block]:
                 by_depth[nearest_depth(answer.depth)].append((answer.values[GAIN], answer.group))
         for depth, values in sorted(by_depth.items()):
             interval = mean_interval([value for value, _ in values], [group for _, group in values])
-            rows.append([*_about(board, each), Cell(f"{depth} %", depth), count_cell(len(values)), _nats(interval)])
+            about = [*_about(board, each), Cell(f"{depth} %", depth), number_cell(len(values), count)]
+            rows.append([*about, _nats(interval)])
     if rows:
         columns = [*_COLUMNS[:3], Column("Depth"), _COLUMNS[3], Column("Gain", "Of a token, in nats.")]
         yield Table(f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True)
@@ -154,7 +155,7 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     """Return the signal to noise of a statistic of each result."""
     found = [each.statistics[name] for each, name in results if name in each.statistics]
     signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
-    if signal is None or not math.isfinite(signal.ratio):
+    if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
     return Cell(decimals(signal.ratio, 1), signal.ratio)
 
@@ -175,7 +176,7 @@ def _positions(board: Board) -> Iterator[Block]:
             end, values = int(match[1]), each.statistics[name].interval
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
-            rows.append([*_about(board, each), count_cell(end), count_cell(loss.n), _nats(loss)])
+            rows.append([*_about(board, each), number_cell(end, count), number_cell(loss.n, count), _nats(loss)])
             part = f"{board.titles[each.task]} {label(each.length)}".strip()
             shown = {"model": short_name(each.model), "part": part, "position": count(end), "kind": "own"}
             points.append({**shown, **interval_row(loss)})
