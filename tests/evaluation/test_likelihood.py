@@ -169,11 +169,9 @@ def test_a_function_is_refused(questions: str) -> None:
 KILLED = """
 import os, signal, sys
 import helm_longctx as lc
-from helm_longctx.config import local_models
 from helm_longctx.models.local import scoring
 from tests.evaluation.test_likelihood import WORDS
 
-local_models.BATCH = 1  # one request after the other
 score, left = scoring.score_tokens, [int(sys.argv[3])]
 
 def count(local, texts, *rest):
@@ -187,7 +185,7 @@ def count(local, texts, *rest):
 scoring.score_tokens = count
 arguments = {"path": sys.argv[2], "metric": "likelihood", **WORDS}
 entry = {"path": sys.argv[1], "dtype": "float32", "name": "my/model"}
-lc.evaluate(entry, "any_jsonl", "4k", arguments=arguments, parallelism=1)
+lc.evaluate(entry, "any_jsonl", "4k", arguments=arguments, parallelism=1, batch_size=1)
 """
 
 
