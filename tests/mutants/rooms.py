@@ -65,6 +65,7 @@ SCORING = (
     "test_golden.py",
     "test_data.py",
     "test_scoring.py",
+    "test_haystacks.py",
     "test_outputs.py",
     "test_confusion.py",
     "test_benchmark.py",
