@@ -294,10 +294,14 @@ def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> Non
         print(f"{name}: alarms {alarms}", flush=True)
 
 
-SIZES_OF_GATES = (2, 3, 4, 6, 8, 12, 16)
+SIZES_OF_GATES = (4, 8, 12, 16, 24)
 """Questions of each length that are tried."""
 
-MARGINS = {"8-bit cache beyond a length": 0.0005}
+MARGINS = {
+    "4-bit cache beyond a length": 0.001,
+    "8-bit cache beyond a length": 0.00001,
+    "positions times 1.5 beyond a length": 0.01,
+}
 """Divergence that is accepted, in nats, if it is not the command's own."""
 
 

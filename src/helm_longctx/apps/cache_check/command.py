@@ -54,8 +54,8 @@ def cache_check(
         float | None,
         typer.Option(
             min=0,
-            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers differ"
-            " by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers"
+            " differ by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
         ),
     ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
@@ -73,6 +73,7 @@ def cache_check(
     from helm_longctx.config.plan import make_plan, use_settings
 
     lengths = [parse_length(each, "cache-check: --length") for each in split_names([length])]
+    fields = _read_fields(cold)
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) != 1:
         raise bad_argument("cache-check", "--model", ", ".join(models), "one model, by --model or --model-url")
@@ -83,14 +84,17 @@ def cache_check(
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
-        chosen, fields = _choose_states(states), _read_fields(cold)
+        chosen = _choose_states(states)
         if config.dry_run:
             _print_plan(lengths, questions, chosen, max_tokens, bool(fields))
             return
         from helm_longctx.apps.cache_check.states import Server
 
         folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
-        _keep_design(folder, {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})})
+        _keep_design(
+            folder,
+            {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})},
+        )
         if fields and tie is None:
             from helm_longctx.apps.cache_check.verdict import TIE
 
@@ -130,7 +134,8 @@ def _keep_design(folder: Path, design: dict[str, Any]) -> None:
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
 
-def _check(server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool, tie: float | None
+def _check(
+    server: Server, plan: tuple[list[int], int, list[str], int], folder: Path, searches: bool, tie: float | None
 ) -> int:
     """Ask, print and write what was found, and return the exit status."""
     from helm_longctx.apps.cache_check.reproduction import write_script
@@ -166,7 +171,9 @@ def _search(server: Server, cells: list[Cell], seed: int, folder: Path, tie: flo
         place = folder / "where" / f"{states[-1].replace(' ', '-')}-{length}{'-spread' * is_spread}"
         return ask_states(server, [length], QUESTIONS, states, seed + SEEDS * (1 + is_spread), place, is_spread)
 
-    found = [find_where(cells, each.state, ask, tie) for each in _first_of_states([each for each in cells if each.differs])]
+    found = [
+        find_where(cells, each.state, ask, tie) for each in _first_of_states([each for each in cells if each.differs])
+    ]
     for each in found:
         print(each.text)
     return [each.cell for each in found]

@@ -113,7 +113,9 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
         state for state in STATES if state not in (COLD, CONTROL) and any(each.state == state for each in replies)
     ]
     cells = [
-        _judge([each for each in replies if each.length == length], state, tie) for length in lengths for state in states
+        _judge([each for each in replies if each.length == length], state, tie)
+        for length in lengths
+        for state in states
     ]
     p_values = holm([each.p_value for each in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
