@@ -1,7 +1,7 @@
 """Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
 
-    python bench/defects.py record --keep FILE [--questions 40]
-    python bench/defects.py count --keep FILE [--seeds 100]
+    python bench/defects.py record --part cache --keep FILE [--questions 9]
+    python bench/defects.py count --part cache --keep FILE [--questions 9] [--seeds 100]
 
 `record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
 FILE. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
@@ -27,8 +27,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.cache_check import InProcess
-from bench.gate_logprobs import count_requests, find_by_scores
+from cache_check import InProcess
+from gate_logprobs import count_requests, find_by_scores
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Replies, Run
@@ -294,10 +294,14 @@ def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> Non
         print(f"{name}: alarms {alarms}", flush=True)
 
 
-SIZES_OF_GATES = (2, 3, 4, 6, 8, 12, 16)
+SIZES_OF_GATES = (4, 8, 12, 16, 24)
 """Questions of each length that are tried."""
 
-MARGINS = {"8-bit cache beyond a length": 0.0005}
+MARGINS = {
+    "4-bit cache beyond a length": 0.001,
+    "8-bit cache beyond a length": 0.00001,
+    "positions times 1.5 beyond a length": 0.01,
+}
 """Divergence that is accepted, in nats, if it is not the command's own."""
 
 
@@ -341,7 +345,9 @@ def count_gate(model: Model, questions: int, seeds: int) -> None:
                 flush=True,
             )
         flat = [[value for pair in side for value in pair] for side in (base_scores, scores)]
-        print(f"  by scores: {count_requests(partial(find_by_scores, *flat), 2, seeds)} requests", flush=True)
+        print(
+            f"  by scores: {count_requests(partial(find_by_scores, flat[0], flat[1]), 2, seeds)} requests", flush=True
+        )
     count_alarms(model, asked, seeds)
 
 
@@ -401,7 +407,8 @@ class StackClient(OpenAIClient):
     def _exchange(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         if self.chance.random() < self.failing:
             raise FailureError(Failure.TEMPORARY, "overloaded")
-        return json.loads(json.dumps(self.server.answer(json.loads(json.dumps(body, default=str)))))
+        reply: dict[str, Any] = json.loads(json.dumps(self.server.answer(body)))
+        return reply
 
 
 STACK_FAULTS: dict[str, tuple[dict[str, Any], str]] = {

@@ -39,7 +39,8 @@ def read(source: Path, text: str, context: int) -> Iterator[list[Scored]]:
         folder = Path(name) / "model"
         convert(source, folder)
         tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        local = LocalModel(AutoModelForCausalLM.from_pretrained(folder).eval())
+        model: Any = AutoModelForCausalLM.from_pretrained(folder)
+        local = LocalModel(model.eval())
         ids = tokenizer(text)["input_ids"]
         for start in range(0, len(ids) - context + 1, context):
             piece = ids[start : start + context]

@@ -75,9 +75,9 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
 def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     """With fields that keep a request away from the cache, cold answers are to the prompts of the states. A block that
     is read wrongly is found; a server without a fault passes. Fields that are no object are refused."""
-    fields = ("--cold", '{"cache_salt": "RANDOM"}', "--states", "warm; same beginning", "--questions", "12")
+    fields = ("--cold", '{"cache_salt": "RANDOM"}', "--states", "warm; same beginning", "--questions", "20")
     assert check(command, CachedServer(has_logprobs=True), *fields, "--dry-run") == 0
-    assert "96 requests" in command.out
+    assert "160 requests" in command.out
     assert check(command, CachedServer(has_logprobs=True), *fields) == 0, command.out
     rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
     assert {(each["state"], each["copy"]) for each in rows} == {
@@ -86,7 +86,7 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     }  # fmt: skip
     assert all(not each["cached_tokens"] for each in rows if each["copy"])
     shutil.rmtree("out")
-    assert check(command, CachedServer(fault="dropped"), *fields) == 1, command.out
+    assert check(command, CachedServer(fault="wrong block"), *fields) == 1, command.out
     assert re.search("depend on its cache: .*same beginning", command.out), command.out
     assert command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--cold", "salt") == 2
     assert "--cold='salt'" in command.err

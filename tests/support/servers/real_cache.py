@@ -410,7 +410,7 @@ class RealCachedServer:
             messages = [each for each in messages if each["role"] != "system"]
         for each in messages:
             quarter = len(each["content"]) // 4
-            if self.drops_middle and quarter > 500:
+            if self.drops_middle and quarter > 300:
                 each["content"] = each["content"][:quarter] + each["content"][-quarter:]
         template: Any = self.model.tokenizer.apply_chat_template
         return list(template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])

@@ -54,8 +54,8 @@ def cache_check(
         float | None,
         typer.Option(
             min=0,
-            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers differ"
-            " by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers"
+            " differ by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
         ),
     ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
@@ -73,6 +73,7 @@ def cache_check(
     from helm_longctx.config.plan import make_plan, use_settings
 
     lengths = [parse_length(each, "cache-check: --length") for each in split_names([length])]
+    fields = _read_fields(cold)
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) != 1:
         raise bad_argument("cache-check", "--model", ", ".join(models), "one model, by --model or --model-url")
@@ -83,7 +84,7 @@ def cache_check(
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
-        chosen, fields = _choose_states(states), _read_fields(cold)
+        chosen = _choose_states(states)
         if config.dry_run:
             _print_plan(lengths, questions, chosen, max_tokens, bool(fields))
             return

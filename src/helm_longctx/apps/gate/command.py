@@ -88,7 +88,7 @@ def gate(
     noise: Noise = 5.0,
     logprobs: Annotated[bool, typer.Option("--logprobs", help="Compare distributions of tokens, not scores.")] = False,
     max_divergence: Annotated[
-        float, typer.Option(min=0.0001, help="With --logprobs: largest mean divergence that is accepted, in nats.")
+        float, typer.Option(min=0.000001, help="With --logprobs: largest mean divergence that is accepted, in nats.")
     ] = 0.05,
     *,
     quiet: Quiet = False,
