@@ -100,7 +100,7 @@ def find_own_apps() -> tuple[App, ...]:
 @cache
 def find_apps() -> tuple[App, ...]:
     """Return all analyses. Those of other packages are last; one that cannot be used is left out with a warning."""
-    from helm_longctx.tasks.plugins import check_fields, load_plugins
+    from helm_longctx.parts import check_fields, load_plugins
 
     def check(record: App) -> App:
         check_fields(record, App)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError, bad_argument, find_similar, shorten
+from helm_longctx.parts import leave_out_faulty, load_plugins
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.plugins import leave_out_faulty, load_plugins
 from helm_longctx.tasks.publications import Protocol, Reported
 
 GROUP = "helm_longctx.benchmarks"

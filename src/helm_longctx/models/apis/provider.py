@@ -24,8 +24,8 @@ from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.batches import Service
 from helm_longctx.models.apis.caching import LongCache
 from helm_longctx.models.apis.parameters import Parameters
+from helm_longctx.parts import check_fields, check_name, load_plugins
 from helm_longctx.redaction.text import SecretFormat, register_format
-from helm_longctx.tasks.plugins import check_fields, check_name, load_plugins
 
 GROUP = "helm_longctx.providers"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from helm_longctx.environment import EXTRAS, require
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
+from helm_longctx.parts import check_fields, check_name, check_type, load_plugins
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import SMALLEST
 from helm_longctx.tasks.methods.agent import AGENT
@@ -16,7 +17,6 @@ from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.methods.prompts import CLOSED_BOOK, COT, QUESTION_ONLY, RETRIEVE, RETRIEVE_REASON
 from helm_longctx.tasks.methods.reading import MAP_REDUCE, READ_TWICE, REFINE
 from helm_longctx.tasks.methods.recursive import RECURSIVE
-from helm_longctx.tasks.plugins import check_fields, check_name, check_type, load_plugins
 from helm_longctx.tasks.sandbox import check_sandbox
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
 from helm_longctx.tasks.template import Template

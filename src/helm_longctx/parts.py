@@ -1,4 +1,4 @@
-"""Loads the records of other packages by their entry points: benchmarks, methods and providers.
+"""Loads the records of other packages by their entry points: benchmarks, analyses, methods and providers.
 
 A record that cannot be used is found when it is loaded, and is left out with one warning. Other packages can have any
 mistake, and none may stop what does not need the record. No code besides the registries has to doubt a record.
