@@ -408,8 +408,12 @@ class NoisyArm(Arm):
         return Distribution(found.text, tops.get(found.text, found.logprob), tops)
 
 
+SMALL = 0.001
+"""The same so small that the base reads only its first questions twice."""
+
 PAIRS: dict[str, tuple[float, float]] = {
     "equal": (0.0, 0.0),
+    f"noise of {SMALL} nats": (SMALL, 0.0),
     f"noise of {SPREAD} nats": (SPREAD, 0.0),
     f"noise of {NOISE_OF_ARMS} nats": (NOISE_OF_ARMS, 0.0),
     "a tenth of the requests fails": (0.0, FAILING),
@@ -422,7 +426,8 @@ def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> 
     for name, (spread, failing) in PAIRS.items():
         alarms, differences, stops, blind = 0, 0, 0, 0
         for seed in range(seeds):
-            arm, rows = NoisyArm(model, Random(seed), spread, failing), []
+            arm = NoisyArm(model, Random(seed), spread, failing)
+            rows: list[Point] = []
             for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS)):
                 for place, question in enumerate(pair):
                     # The command reads the questions of one length after those of the other. Here they alternate.
