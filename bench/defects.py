@@ -1,7 +1,7 @@
 """Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
 
-    python bench/defects.py record --part cache --keep FILE [--questions 9]
-    python bench/defects.py count --part cache --keep FILE [--questions 9] [--seeds 100]
+    python bench/defects.py record --part cache --keep FILE [--questions 20]
+    python bench/defects.py count --part cache --keep FILE [--questions 20] [--seeds 100]
 
 `record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
 FILE. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
@@ -508,7 +508,7 @@ def main() -> None:
     parser.add_argument("action", choices=("record", "count"))
     parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)
     parser.add_argument("--keep", type=Path, required=True)
-    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=100)
     options = parser.parse_args()
     model = Model(Replies(options.keep))

@@ -54,6 +54,7 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 0, command.err
     assert "NO WORSE" in command.out
+    assert "differs" not in command.out
     result = read()
     assert (result["verdict"], result["requests"]) == ("no_worse", 34)
     assert [part["part"] for part in result["parts"]] == [
@@ -70,6 +71,8 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     with EchoServer("echo", weaker) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1, command.err
+    assert "the candidate differs from the base by more than the base from itself at 4k (" in command.out
+    assert [each["length"] for each in read()["differences"]] == [4096]
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "no_worse"
     assert verdicts["4k 90 %"] == "worse"
