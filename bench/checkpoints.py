@@ -55,11 +55,11 @@ def make_checkpoints(folder: Path) -> None:
         tokenizer.save_pretrained(step)
 
 
-def write_questions(folder: Path) -> None:
+def write_questions(folder: Path, contexts: int = 6) -> None:
     """Write own questions, two for each context."""
     folder.mkdir()
     rng, rows = random.Random(1), []
-    for group in range(6):
+    for group in range(contexts):
         codes = {name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)}
         context = " ".join(f"The door of {name} opens with the number {code}." for name, code in codes.items())
         rows += [

@@ -3,6 +3,7 @@ question at a time, and in lm-evaluation-harness.
 
     python bench/local.py --questions 20                              # ours alone
     python bench/local.py --lm-eval /path/to/python                   # also lm-evaluation-harness, in its environment
+    python bench/local.py --differences bfloat16                      # only counts what batches change
 
 The model is `local/smollm2-135m-instruct` in float32 on two threads. `shared` has five questions for each context, and
 `apart` one. Each program answers in a process of its own. Seconds are processor time, so that other work of the machine
@@ -13,9 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+from checkpoints import write_questions
 
 TOKENS, ANSWER, PER_CONTEXT, BATCH = 2000, 16, 5, 16
 
@@ -77,18 +82,40 @@ def make_prompts(path: str, questions: int, per_context: int) -> list[str]:
     return prompts
 
 
+def count_differences(path: str, dtype: str, questions: int) -> None:
+    """Print how many answers and scores of short questions differ between batches of 1 and of `BATCH`."""
+    import helm_longctx as lc
+
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        write_questions(Path("questions"), questions // 2)
+        entry = "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"
+        one, many = (
+            lc.evaluate({"path": path, "dtype": dtype}, entry, suite=f"batch-{size}", batch_size=size).answers
+            for size in (1, BATCH)
+        )
+    both = one.merge(many, on="instance", suffixes=("", "_many"))
+    texts, scores = ((both[column] != both[f"{column}_many"]).sum() for column in ("answer", "score"))
+    right = both["score"].mean()
+    print(f"{dtype}: of {len(both)} answers {texts} differ, of their scores {scores}; {right:.1%} are right")
+
+
 def main() -> None:
     """Print the seconds of each program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--lm-eval", metavar="PYTHON", help="a Python that has lm-evaluation-harness")
     parser.add_argument("--kinds", default="shared,apart")
+    parser.add_argument("--differences", metavar="DTYPE", help="a type of numbers, such as bfloat16")
     options = parser.parse_args()
     from helm_longctx.environment import ignore_broken_torchvision
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
 
     ignore_broken_torchvision()
     path = find_model(SMOLLM2)
+    if options.differences:
+        count_differences(path, options.differences, options.questions)
+        return
     ways = {"one at a time": (sys.executable, OURS, "one"), "batches": (sys.executable, OURS, "batches")}
     if options.lm_eval:
         ways["lm-evaluation-harness"] = (options.lm_eval, LM_EVAL, "")

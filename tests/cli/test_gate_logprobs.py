@@ -76,6 +76,8 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "no_worse"
     assert verdicts["4k 90 %"] == "worse"
+    # Only the base writes answers: both read the same ones.
+    assert [sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)] == [6, 0]
 
 
 def test_the_bases_own_noise_is_subtracted(command: Command) -> None:

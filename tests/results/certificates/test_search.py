@@ -262,6 +262,16 @@ def test_what_is_open_at_the_limit_stays_open() -> None:
     assert "after 2 answers, which decides nothing" in describe_verdict(record)
 
 
+@pytest.mark.parametrize("right", [3, 6, 9])
+def test_the_least_values_are_those_of_the_extreme_scores(right: int) -> None:
+    """A bet is as large as the least value allows, so a wrong one would break the guarantee."""
+    test = LengthTest(DESIGN, CLAIM, [kind_of("recall", right)], 57)
+    for seed in range(5):
+        (worst, least_of_retention), _ = test.values(0.0, "recall", seed)
+        _, (best, least_of_loss) = test.values(1.0, "recall", seed)
+        assert (worst, best) == pytest.approx((least_of_retention, least_of_loss))
+
+
 def test_a_search_asks_only_for_what_is_missing() -> None:
     """The same answers in the same order lead to the same questions, so that an interrupted certificate continues."""
     ask, search, other = Curve(SERVERS[0], WINDOW, Random(5)).ask, Search(DESIGN), Search(DESIGN)

@@ -36,11 +36,13 @@ class EchoServer:
 
     Attributes:
         bodies: the bodies of the requests with a log-probability.
+        answered: the prompts of the requests without one.
     """
 
     def __init__(self, way: str, score: Scorer = copying, is_shifted: bool = False, splits: bool = False):
         self.way, self.score, self.is_shifted, self.splits = way, score, is_shifted, splits
         self.bodies: list[dict[str, Any]] = []
+        self.answered: list[str] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -105,6 +107,8 @@ class EchoServer:
             choice["prompt_logprobs"] = [None, *({str(place): each} for place, each in enumerate(about[1:]))]
         elif "echo" in body or "prompt_logprobs" in body:
             raise ValueError("Unrecognized request argument supplied")
+        else:
+            self.answered.append(body["prompt"])
         return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
 
     def _scores(self, text: str) -> tuple[list[str], Sequence[float | None]]:

@@ -54,8 +54,8 @@ def cache_check(
         float | None,
         typer.Option(
             min=0,
-            help="Smallest difference that counts, in nats for each token. [default: half of what two cold answers"
-            " differ by, at most 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+            help="Smallest difference that counts, in nats for each token. [default: half of the difference of two cold"
+            " answers, not above 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
         ),
     ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
@@ -91,14 +91,8 @@ def cache_check(
         from helm_longctx.apps.cache_check.states import Server
 
         folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
-        _keep_design(
-            folder,
-            {"model": deployment, "max_tokens": max_tokens, "seed": seed, **({"cold": fields} if fields else {})},
-        )
-        if fields and tie is None:
-            from helm_longctx.apps.cache_check.verdict import TIE
-
-            tie = TIE
+        design = {"model": deployment, "max_tokens": max_tokens, "seed": seed}
+        _keep_design(folder, design | ({"cold": fields} if fields else {}))
         plan = (lengths, questions, chosen, seed)
         raise typer.Exit(_check(Server(deployment, config.local_path, max_tokens, fields), plan, folder, where, tie))
 
@@ -141,8 +135,9 @@ def _check(
     from helm_longctx.apps.cache_check.reproduction import write_script
     from helm_longctx.apps.cache_check.sections import cache_blocks, describe_builds, open_cells
     from helm_longctx.apps.cache_check.states import ask_states
-    from helm_longctx.apps.cache_check.verdict import judge, judge_builds
+    from helm_longctx.apps.cache_check.verdict import TIE, judge, judge_builds
 
+    tie = TIE if server.cold_fields and tie is None else tie
     lengths, questions, states, seed = plan
     replies = ask_states(server, lengths, questions, states, seed, folder)
     cells = judge(replies, tie)
