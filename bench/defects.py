@@ -1,7 +1,7 @@
 """Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
 
-    python bench/defects.py record --part cache --keep FILE [--questions 9]
-    python bench/defects.py count --part cache --keep FILE [--questions 9] [--seeds 100]
+    python bench/defects.py record --part cache --keep FILE [--questions 20]
+    python bench/defects.py count --part cache --keep FILE [--questions 20] [--seeds 100]
 
 `record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
 FILE. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
@@ -35,8 +35,20 @@ from tests.support.servers.real_cache import Build, Model, RealCachedServer, Rep
 
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply, list_copies
-from helm_longctx.apps.cache_check.verdict import judge
-from helm_longctx.apps.gate.distributions import READS, REQUESTS, TWICE, Asked, Part, Point, compare, decide
+from helm_longctx.apps.cache_check.verdict import TIE, Cell, find_small, judge
+from helm_longctx.apps.gate.distributions import (
+    NOISY,
+    QUESTIONS,
+    READS,
+    REQUESTS,
+    TINY,
+    TWICE,
+    Asked,
+    Point,
+    compare,
+    decide,
+    differing_lengths,
+)
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.models.apis.providers.openai import OpenAIClient
@@ -56,12 +68,16 @@ TOGETHER = 9
 CACHE_STATES = (COLD, CONTROL, "warm", "same beginning", "evicted")
 
 EXACT_TIE = 0.0005
-"""Nats that count if cold answers are to the same prompts, and the model computes in float32."""
+"""Nats by which a fault changes an answer at least, for a test that knows the right one."""
+
+CAPACITY = 70
+"""Blocks of the cache: more than three prompts, and less than the four that come between in the state `evicted`."""
 
 CACHE_FAULTS: dict[str, tuple[str, ...]] = {
     "": CACHE_STATES,
     "wrong block": (COLD, CONTROL, "same beginning"),
     "dropped": (COLD, CONTROL, "warm", "same beginning"),
+    "stale": (COLD, CONTROL, "evicted"),
 }
 """The states in which a fault can show. In the others, its server computes what the one without a fault does."""
 
@@ -116,7 +132,7 @@ def ask_question(server: RealCachedServer, number: int, states: Sequence[str]) -
 def ask_all(model: Model, questions: int) -> Iterator[tuple[str, Reply]]:
     """Yield the replies to each question with each fault."""
     for fault, states in CACHE_FAULTS.items():
-        server = RealCachedServer(model, BASE, fault)
+        server = RealCachedServer(model, BASE, fault, CAPACITY)
         for number in range(questions):
             if isinstance(model, Plan):
                 model.question = number
@@ -265,7 +281,7 @@ def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> Non
     for fault, reply in ask_all(model, questions):
         pools[fault].append(reply)
     pools[""] = make_exact(pools[""]) if is_exact else pools[""]
-    tie = EXACT_TIE if is_exact else None
+    tie = TIE if is_exact else None  # the command's own
     each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
     found_cold = fmean(fmean(each.found) for each in pools[""])
     print(
@@ -274,35 +290,43 @@ def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> Non
     sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
     for fault in filter(None, CACHE_FAULTS):
         own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
-        pool = list({**sound, **own}.values())
+        pool, states = list({**sound, **own}.values()), {key[0] for key in own}
         for size in QUESTIONS_OF_CHECKS:
-            checks = [judge(draw_replies(pool, size, seed, keep), tie) for seed in range(seeds)]
-            first = [min((c for c in cells if c.differs), key=lambda c: c.p_value, default=None) for cells in checks]
-            right = sum(cell is not None and cell.state in {key[0] for key in own} for cell in first)
-            numbers = f"found {sum(map(bool, first)):3}, state right {right:3}"
-            print(f"{fault:12} {size * each_question:4} requests: {numbers}", flush=True)
+            drawn = [draw_replies(pool, size, seed, keep) for seed in range(seeds)]
+            checks = [judge(replies, tie) for replies in drawn]
+            cells = [[each for each in check if each.differs] for check in checks]
+            small = [find_small(replies, check) for replies, check in zip(drawn, checks, strict=True)]
+            print(
+                f"{fault:12} {size * each_question:4} requests: found {count_named(cells, states)}, told below the tie"
+                f" {count_named(small, states)}",
+                flush=True,
+            )
         apart = [mean_difference(each.logprobs, sound[key].logprobs) for key, each in own.items()]
         changes = fmean(each > EXACT_TIE for each in apart)
         ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
         print(f"{fault:12} moves answers by {fmean(apart):.4f} nats; an ideal test asks {ideal} questions", flush=True)
     for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
-        alarms = 0
+        alarms, told = 0, 0
         for seed in range(seeds):
             chance = Random(seed)
-            drawn = exchange(draw_replies(pools[""], 20, seed, keep), is_exact, chance)
-            alarms += any(cell.differs for cell in judge([change(each, chance) for each in drawn], tie))
-        print(f"{name}: alarms {alarms}", flush=True)
+            mixed = exchange(draw_replies(pools[""], 20, seed, keep), is_exact, chance)
+            replies = [change(each, chance) for each in mixed]
+            check = judge(replies, tie)
+            alarms, told = alarms + any(cell.differs for cell in check), told + bool(find_small(replies, check))
+        print(f"{name}: alarms {alarms}, told below the tie {told}", flush=True)
 
 
-SIZES_OF_GATES = (4, 8, 12, 16, 24)
+def count_named(checks: Sequence[Sequence[Cell]], states: set[str]) -> str:
+    """Say in how many checks a state was named, and in how many the most certain one is one of some states."""
+    first = [min(cells, key=lambda each: each.p_value) for cells in checks if cells]
+    return f"{len(first):3} (state right {sum(cell.state in states for cell in first):3})"
+
+
+SIZES_OF_GATES = (4, QUESTIONS, 12, 16, 24)
 """Questions of each length that are tried."""
 
-MARGINS = {
-    "4-bit cache beyond a length": 0.001,
-    "8-bit cache beyond a length": 0.00001,
-    "positions times 1.5 beyond a length": 0.01,
-}
-"""Divergence that is accepted, in nats, if it is not the command's own."""
+MARGIN = 0.05
+"""The command's own `--max-divergence`, in nats."""
 
 
 def score_question(arm: Arm, question: Asked) -> float:
@@ -322,26 +346,22 @@ def count_gate(model: Model, questions: int, seeds: int) -> None:
         f"{questions} questions; right answers {[f'{fmean(column):.0%}' for column in zip(*base_scores, strict=True)]}"
     )
     for name, build in GATE_FAULTS.items():
-        arm, margin = Arm(model, build), MARGINS.get(name, 0.05)
+        arm = Arm(model, build)
         points = [[compare_arms(base, arm, each) for each in pair] for pair in asked]
-        long = [point for pair in points for point in pair[1]]
+        long = [[fmean(point.divergence for point in pair[1])] for pair in points]
         scores = [[score_question(arm, each) for each in pair] for pair in asked]
         print(
-            f"{name}: margin {margin}, mean divergence of long questions {fmean(p.divergence for p in long):.5f},"
-            f" right {[f'{fmean(column):.0%}' for column in zip(*scores, strict=True)]}"
+            f"{name}: mean divergence of long questions {fmean(value for (value,) in long):.6f}, largest of short ones"
+            f" {max(point.divergence for pair in points for point in pair[0]):.6f}, {sum(v > TINY for (v,) in long)}"
+            f" of {len(long)} long questions differ; right"
+            f" {[f'{fmean(column):.0%}' for column in zip(*scores, strict=True)]}"
         )
         for size in SIZES_OF_GATES:
-            results = [decide_drawn(points, size, seed, margin) for seed in range(seeds)]
-            found = sum(verdict is Verdict.WORSE for _, verdict in results)
-            right = sum(
-                {part.name.split()[0] for part in parts if part.verdict is Verdict.WORSE} == {"2"}
-                for parts, _ in results
-            )
-            only = [[pair[1]] for pair in points]
-            ideal = sum(decide_drawn(only, size, seed, margin, joins=True)[1] is Verdict.WORSE for seed in range(seeds))
+            results = [judge_gate(draw_points(points, size, seed)) for seed in range(seeds)]
+            worse, differs, right = (sum(column) for column in zip(*results, strict=True))
             requests = 2 * size * REQUESTS + READS * TWICE
             print(
-                f"  {requests:3} requests: found {found:3}, length right {right:3}; ideal {2 * size}: {ideal:3}",
+                f"  {requests:3} requests: worse {worse:3}, differs {differs:3}, length right {right:3}",
                 flush=True,
             )
         flat = [[value for pair in side for value in pair] for side in (base_scores, scores)]
@@ -351,63 +371,98 @@ def count_gate(model: Model, questions: int, seeds: int) -> None:
     count_alarms(model, asked, seeds)
 
 
-def decide_drawn(
-    points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int, margin: float, joins: bool = False
-) -> tuple[list[Part], Verdict]:
-    """Return the verdict on drawn questions.
-
-    Args:
-        joins: whether all places of a question are one part.
-    """
+def draw_points(points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int) -> list[Point]:
+    """Return what was compared of drawn questions, each with a number of its own."""
     drawn = Random(seed).choices(points, k=size)
-    rows = [point._replace(group=str(n)) for n, pair in enumerate(drawn) for each in pair for point in each]
-    return decide([row._replace(place="all") for row in rows] if joins else rows, margin)
+    return [point._replace(group=str(n)) for n, pair in enumerate(drawn) for each in pair for point in each]
+
+
+def judge_gate(points: Sequence[Point]) -> tuple[bool, bool, bool]:
+    """Return whether a candidate is worse, whether it differs at all, and whether only at the longer length."""
+    found = differing_lengths(points)
+    return decide(points, MARGIN)[1] is Verdict.WORSE, bool(found), set(found) == {2}
 
 
 class NoisyArm(Arm):
-    """An arm each of whose readings has other log-probabilities."""
+    """An arm each of whose readings has other log-probabilities, and some of whose requests fail.
 
-    def __init__(self, model: Model, chance: Random):
+    Args:
+        spread: standard deviation of the noise of log-probabilities, in nats.
+        failing: share of requests that fail.
+    """
+
+    def __init__(self, model: Model, chance: Random, spread: float, failing: float):
         super().__init__(model, BASE)
-        self.chance = chance
+        self.chance, self.spread, self.failing = chance, spread, failing
 
     def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
         """Return the distributions at the tokens of each part of a text."""
+        if self.chance.random() < self.failing:
+            raise FailureError(Failure.TEMPORARY, "overloaded")
         return [[self._move(each) for each in part] for part in super().read_distributions(request)]
 
     def _move(self, found: Distribution) -> Distribution:
-        tops = {text: value + self.chance.gauss(0, NOISE_OF_ARMS) for text, value in found.top.items()}
+        tops = {text: value + self.chance.gauss(0, self.spread) for text, value in found.top.items()}
         total = max(sum(map(math.exp, tops.values())), 1.0)
         tops = {text: value - math.log(total) for text, value in tops.items()}
         return Distribution(found.text, tops.get(found.text, found.logprob), tops)
 
 
+SMALL = 0.001
+"""The same so small that the base reads only its first questions twice."""
+
+PAIRS: dict[str, tuple[float, float]] = {
+    "equal": (0.0, 0.0),
+    f"noise of {SMALL} nats": (SMALL, 0.0),
+    f"noise of {SPREAD} nats": (SPREAD, 0.0),
+    f"noise of {NOISE_OF_ARMS} nats": (NOISE_OF_ARMS, 0.0),
+    "a tenth of the requests fails": (0.0, FAILING),
+}
+"""Noise and failures of pairs whose arms are the same build."""
+
+
 def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
-    """Print how often a pair is called worse whose arms are the same build, which is not deterministic."""
-    alarms, blind, noise = 0, 0, []
-    for seed in range(seeds):
-        arm, rows = NoisyArm(model, Random(seed)), []
-        for number, pair in enumerate(Random(seed).choices(asked, k=8)):
-            for question in pair:
-                points = compare(question, "", (arm, arm), ("base", "candidate"), reads_twice=True)
-                rows += [point._replace(group=str(number)) for point in points]
-        noise += [row.noise for row in rows if row.noise is not None]
-        alarms += decide(rows, 0.05)[1] is Verdict.WORSE
-        blind += decide([row._replace(noise=None) for row in rows], 0.05)[1] is Verdict.WORSE
-    print(f"noise of {fmean(noise):.3f} nats: alarms {alarms}, and {blind} if the noise is not subtracted")
+    """Print how often a pair is called worse, or different, whose arms are the same build."""
+    for name, (spread, failing) in PAIRS.items():
+        alarms, differences, stops, blind = 0, 0, 0, 0
+        for seed in range(seeds):
+            arm = NoisyArm(model, Random(seed), spread, failing)
+            rows: list[Point] = []
+            for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS)):
+                for place, question in enumerate(pair):
+                    # The command reads the questions of one length after those of the other. Here they alternate.
+                    twice = 2 * number + place < TWICE or any((row.noise or 0) > NOISY * MARGIN for row in rows)
+                    points = None
+                    while points is None:  # a failure stops the command, and the user gives it again
+                        try:
+                            points = list(compare(question, "", (arm, arm), ("base", "candidate"), twice))
+                        except FailureError:
+                            stops += 1
+                    rows += [point._replace(group=str(number)) for point in points]
+            worse, differs, _ = judge_gate(rows)
+            alarms, differences = alarms + worse, differences + differs
+            blind += decide([row._replace(noise=None) for row in rows], MARGIN)[1] is Verdict.WORSE
+        print(
+            f"{name}: worse {alarms}, differs {differences}; worse {blind} if the noise is not subtracted;"
+            f" {stops / seeds:.1f} stops",
+            flush=True,
+        )
 
 
 class StackClient(OpenAIClient):
-    """Sends requests to a server in this process, some of which fail."""
+    """Sends requests to a server in this process, some of which fail, and whose log-probabilities can have noise."""
 
     server: RealCachedServer
     chance: Random
-    failing = 0.0
+    failing = spread = 0.0
 
     def _exchange(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         if self.chance.random() < self.failing:
             raise FailureError(Failure.TEMPORARY, "overloaded")
         reply: dict[str, Any] = json.loads(json.dumps(self.server.answer(body)))
+        for token in (reply["choices"][0].get("logprobs") or {}).get("content", ()):
+            for each in token["top_logprobs"]:
+                each["logprob"] += self.chance.gauss(0, self.spread)
         return reply
 
 
@@ -417,6 +472,7 @@ STACK_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "router, each fifth request to a worse build": ({"worse": WORSE}, "each 5th"),
     "none": ({}, ""),
     "none, a tenth of requests fails": ({"failing": FAILING}, ""),
+    f"none, noise of {SPREAD} nats": ({"spread": SPREAD}, ""),
 }
 """Arguments of the server, and the text of the finding that names the fault."""
 
@@ -425,7 +481,8 @@ def check_stack(model: Model, arguments: dict[str, Any], seed: int) -> tuple[lis
     """Return what `doctor` finds broken, and the number of requests."""
     given = dict(arguments)
     client = StackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model="m")
-    client.failing, client.chance = given.pop("failing", 0.0), Random(seed)
+    client.failing, client.spread = given.pop("failing", 0.0), given.pop("spread", 0.0)
+    client.chance = Random(seed)
     client.server = RealCachedServer(model, **given)
     client.server.requests = seed  # the phase of a router, and the noise
     stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "m", ("chat",), context=1024))
@@ -451,7 +508,7 @@ def main() -> None:
     parser.add_argument("action", choices=("record", "count"))
     parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)
     parser.add_argument("--keep", type=Path, required=True)
-    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=100)
     options = parser.parse_args()
     model = Model(Replies(options.keep))

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apps.cache_check.prompts import Question, lines_for
+from helm_longctx.apps.cache_check.sections import cache_blocks
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached
-from helm_longctx.apps.cache_check.verdict import distance, judge, judge_builds, needed_wins, smallest_share
+from helm_longctx.apps.cache_check.verdict import distance, find_small, judge, judge_builds, needed_wins, smallest_share
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.cached_server import CachedServer
@@ -187,6 +188,23 @@ def test_equal_noise_is_no_difference() -> None:
     assert not warm.differs
     assert evicted.differs
     assert evicted.lost[0] > 0.5 > evicted.lost[4]
+
+
+def test_differences_below_the_tie() -> None:
+    """With cold answers to the same prompts, a difference below the tie is told with its state, and is no defect."""
+    replies = [
+        reply(name, seed, "11111", logprobs=({"a": value, "b": -3.0},), copy=copy)
+        for seed in range(20)
+        for state, moved in (("warm", 0.0005), ("same beginning", 0.005))
+        for name, copy, value in ((COLD, state, -0.1), (CONTROL, state, -0.1), (state, "", -0.1 - moved))
+    ]
+    cells = judge(replies, 0.02)
+    assert not any(each.differs for each in cells)
+    assert [each.state for each in find_small(replies, cells)] == ["same beginning"]
+    text = cache_blocks(cells, replies, "m")[-1].note  # type: ignore[union-attr]
+    assert "answers differ from cold ones to the same prompts: same beginning at 8k (0.005 nats)" in text
+    assert "warm at" not in text
+    assert not find_small([replace(each, copy="") for each in replies], cells)
 
 
 def test_needed_wins_are_enough_and_one_fewer_is_not() -> None:

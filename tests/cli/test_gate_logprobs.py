@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helm_longctx.apps.gate.distributions import Point, decide, divergence, visible_divergence
+from helm_longctx.apps.gate.distributions import Point, decide, differing_lengths, divergence, visible_divergence
 from helm_longctx.models.scoring import Distribution, find_span_tokens
 from helm_longctx.results.statistics.noninferiority import Verdict
 from tests.support.commands import Command
@@ -54,6 +54,7 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 0, command.err
     assert "NO WORSE" in command.out
+    assert "differs" not in command.out
     result = read()
     assert (result["verdict"], result["requests"]) == ("no_worse", 34)
     assert [part["part"] for part in result["parts"]] == [
@@ -70,6 +71,8 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     with EchoServer("echo", weaker) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1, command.err
+    assert "the candidate differs from the base by more than the base from itself at 4k (" in command.out
+    assert [each["length"] for each in read()["differences"]] == [4096]
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "no_worse"
     assert verdicts["4k 90 %"] == "worse"
@@ -189,6 +192,23 @@ def test_decisions() -> None:
     assert decide(rows, 0.2)[1] is Verdict.UNDECIDED
     assert decide(rows[:1], 0.5)[1] is Verdict.UNDECIDED
     assert visible_divergence(4, 7, 0.05, 0.05, 0.8) > visible_divergence(20, 7, 0.05, 0.05, 0.8) > 0.05
+
+
+def test_small_differences() -> None:
+    """A difference far below the margin is told with its length; the base's own noise is not one."""
+    chance = np.random.default_rng(3)
+    for noise, small in ((None, 1e-5), (0.001, 0.01)):
+        rows = [
+            Point(length, place, str(n), small * (length > 1) + (noise or 0) * chance.exponential(), 1, 0)
+            for length in (1, 2, 3)
+            for n in range(8)
+            for place in ("10 %", "answer")
+        ]
+        rows = [row._replace(noise=noise and noise * chance.exponential()) for row in rows]
+        assert list(differing_lengths(rows)) == [2, 3]
+        assert decide(rows, 0.05)[1] is Verdict.NO_WORSE
+    once = [row._replace(noise=None if row.group != "0" else row.noise) for row in rows]
+    assert not differing_lengths([row for row in once if row.length == 1])
 
 
 def test_tokens_of_a_part() -> None:

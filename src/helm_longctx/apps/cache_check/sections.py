@@ -6,7 +6,7 @@ from math import gcd
 
 from helm_longctx.apps.cache_check.prompts import PLACES
 from helm_longctx.apps.cache_check.states import COLD, STATES, Reply
-from helm_longctx.apps.cache_check.verdict import Build, Cell, needed_wins
+from helm_longctx.apps.cache_check.verdict import Build, Cell, find_small, needed_wins
 from helm_longctx.documents.document import Answer, Block, Column, Table
 from helm_longctx.documents.document import Cell as TableCell
 from helm_longctx.documents.numbers import percent
@@ -98,6 +98,17 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         )
     elif len(cached) > 2 and (block := reduce(gcd, cached)) > 1:
         notes.append(f"All counts of cached tokens are multiples of {block}, perhaps the size of a block.")
+    if small := find_small(replies, cells):
+        names = ", ".join(f"{each.state} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
+        notes.append(
+            f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
+        )
+    noise = max((each.noise for each in cells if each.n), default=0.0)
+    if noise and any(each.logprobs for each in replies) and not any(each.copy for each in replies):
+        notes.append(
+            f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each token, so changes of much less are"
+            " not seen; --cold asks for cold answers to the same prompts."
+        )
     if any(each.state == COLD and each.cached_tokens and each.cached_tokens > each.length / 2 for each in replies):
         notes.append("The server says that it read cold prompts from its cache, too, so its counts are wrong.")
     if not any(each.logprobs for each in replies):

@@ -19,7 +19,7 @@ from scipy.stats import binom, fisher_exact, rankdata
 
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
 from helm_longctx.models.apis.answer_logprobs import mean_difference
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm, sign_test
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""
@@ -45,6 +45,8 @@ class Cell:
             cold answer, less the share found in the state.
         worse, better: number of questions with fewer, or with more values than the second cold answer.
         cached: share of the prompt's tokens that the server says it read from its cache; None if it does not say it.
+        noise: median distance of the two cold answers.
+        gap: median of how much farther the answer is from the cold one than the other cold one is.
         p_value: probability that so many are farther, or worse, if the state changes nothing; corrected for the number
             of cells.
         example: the seed of the question that shows the difference best; None if no answer differs.
@@ -63,6 +65,8 @@ class Cell:
     better: int
     lost: tuple[float, ...]
     cached: float | None
+    noise: float
+    gap: float
     p_value: float
     example: int | None = None
 
@@ -121,6 +125,18 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
 
 
+def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells that differ only if differences below the tie count; empty without `--cold`.
+
+    Args:
+        cells: what was judged with the tie.
+    """
+    if not any(each.copy for each in replies):
+        return []
+    pairs = zip(cells, judge(replies, LEAST_TIE), strict=True)
+    return [small for cell, small in pairs if small.differs and not cell.differs]
+
+
 def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
     answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}
     seeds = [each.seed for each in replies if each.state == state]
@@ -156,7 +172,9 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
         found=float(found[:, 2].mean()) if triples else math.nan,
         lost=tuple(float(each) for each in (found[:, 1] - found[:, 2]).mean(axis=0)) if triples else (),
         cached=float(np.mean(cached)) if cached else None,
-        p_value=min(1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), _sign_test(worse, better))),
+        noise=float(np.median(noise)) if triples else math.nan,
+        gap=float(np.median(gaps)) if triples else math.nan,
+        p_value=min(1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))),
         example=triples[int(np.argmax(changes))][2].seed if triples and changes.max() > tie else None,
     )
 
@@ -214,7 +232,3 @@ def judge_builds(replies: Sequence[Reply]) -> list[Build]:
         found.append(Build(name, n, good, others, others_good, p_value))
     p_values = holm([each.p_value for each in found])
     return [each._replace(p_value=p_value) for each, p_value in zip(found, p_values, strict=True)]
-
-
-def _sign_test(more: int, less: int) -> float:
-    return float(binom.sf(more - 1, more + less, 0.5)) if more else 1.0

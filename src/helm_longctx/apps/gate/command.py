@@ -206,10 +206,14 @@ def _compare_distributions(
             kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
             points, requests = force_answers(clients, models, asked, kept, margin, most_dollars)
     parts, verdict = distributions.decide(points, margin)
+    differences = distributions.differing_lengths(points)
     path = folder.path / "logprobs.json"
-    path.write_bytes(orjson.dumps(distributions.parts_json(parts, verdict, requests), option=orjson.OPT_INDENT_2))
+    results = distributions.parts_json(parts, verdict, differences, requests)
+    path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")
     print_table(distributions.parts_table(parts))
+    if differences:
+        print(distributions.explain_differences(differences))
     print(f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}")
     return int(verdict)
 

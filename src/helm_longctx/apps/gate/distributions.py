@@ -19,6 +19,7 @@ from helm_longctx.documents.numbers import decimals, interval_text, share, signe
 from helm_longctx.errors import InputError
 from helm_longctx.models.scoring import SEPARATOR, Distribution, SpanRequest
 from helm_longctx.results.boards import label
+from helm_longctx.results.statistics.comparison import sign_test
 from helm_longctx.results.statistics.intervals import Interval, mean_interval, standard_error
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
@@ -53,6 +54,9 @@ READS = 2
 
 TWICE = 2
 """The first questions of a comparison, whose texts the base reads twice, to see how far it differs from itself."""
+
+TINY = 1e-6
+"""Divergences that differ by less are equal, in nats: log-probabilities are told with six digits."""
 
 NOISY = 0.1
 """If the base differs from itself by more than this share of the margin, it reads the texts of all questions twice."""
@@ -238,6 +242,27 @@ def _quantile(level: float, freedom: int) -> float:
     return float(t.isf(level, freedom))
 
 
+def differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
+    """Return the lengths at which the candidate differs from the base by more than the base from itself.
+
+    The values are the mean divergences beyond the noise, in nats. If both arms are the same build, the candidate's
+    reading and the base's second one are exchangeable, so the sign of a question's excess is chance. A text that the
+    base read once counts with the largest noise of the others.
+    """
+    largest = max((point.noise for point in points if point.noise is not None), default=0.0)
+    questions: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        noise = largest if point.noise is None else point.noise
+        questions[point.length][point.group].append(point.divergence - noise)
+    found = {}
+    for length, groups in sorted(questions.items(), key=lambda each: each[0] or 0):
+        excesses = list(map(fmean, groups.values()))
+        p_value = sign_test(sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses))
+        if p_value * len(questions) < ONE_SIDED:
+            found[length] = fmean(excesses)
+    return found
+
+
 def visible_divergence(questions: int, parts: int, margin: float, spread: float, power: float) -> float:
     """Return the smallest mean divergence of a part that is called worse with a probability.
 
@@ -292,7 +317,15 @@ def explain(verdict: Verdict, margin: float) -> str:
     }[verdict]
 
 
-def parts_json(parts: Sequence[Part], verdict: Verdict, requests: int) -> Mapping[str, Any]:
+def explain_differences(differences: Mapping[int | None, float]) -> str:
+    """Say at which lengths the candidate differs from the base at all."""
+    lengths = ", ".join(f"{label(length)} ({value:.1g} nats)".strip() for length, value in differences.items())
+    return f"Beside the verdict: the candidate differs from the base by more than the base from itself at {lengths}."
+
+
+def parts_json(
+    parts: Sequence[Part], verdict: Verdict, differences: Mapping[int | None, float], requests: int
+) -> Mapping[str, Any]:
     """Return the results for programs."""
     rows = [
         {
@@ -303,4 +336,5 @@ def parts_json(parts: Sequence[Part], verdict: Verdict, requests: int) -> Mappin
         }
         for part in parts
     ]
-    return {"verdict": verdict.name.lower(), "requests": requests, "parts": rows}
+    differing = [{"length": length, "divergence": value} for length, value in differences.items()]
+    return {"verdict": verdict.name.lower(), "requests": requests, "parts": rows, "differences": differing}

@@ -165,6 +165,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
+def sign_test(more: int, less: int) -> float:
+    """Return the probability that at least so many of all signs are positive if each is chance (exact)."""
+    n = more + less
+    return sum(math.comb(n, count) for count in range(more, n + 1)) / 2**n
+
+
 def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()) -> Comparison:
     """Test the weighted mean of differences.
 
