@@ -31,14 +31,15 @@ DECISIONS = {
         "results/test_compare.py",
         "results/test_scrutiny.py",
         "results/test_other_conditions.py",
+        "results/report/test_comparison.py",
     ),
-    "apps/comparison/*.py": ("results/test_compare.py", "results/test_scrutiny.py"),
+    "apps/comparison/*.py": ("results/test_compare.py", "results/test_scrutiny.py", "results/report/test_comparison.py"),
     "apps/reproduction/*.py": (
         "results/test_reproduction.py",
         "e2e/test_releases.py",
         "e2e/test_reproduce.py",
     ),
-    "apps/gate/*.py": ("results/gates", "cli/test_gate.py"),
+    "apps/gate/*.py": ("results/gates", "cli/test_gate.py", "cli/test_gate_logprobs.py"),
     "apps/certify/*.py": (
         "results/certificates/test_plan.py",
         "results/certificates/test_sections.py",
@@ -51,7 +52,7 @@ DECISIONS = {
 JUDGES = {
     "judging/judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
     "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
-    "judging/jury.py": ("judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
+    "judging/jury.py": ("judging/test_agreement.py", "judging/test_judge.py", "benchmarks/helmet/test_jury.py"),
     "judging/calls.py": ("judging/test_calls.py",),
     "tasks/judge_scores.py": ("judging/test_replies.py", "judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "benchmarks/helmet/verdicts.py": (

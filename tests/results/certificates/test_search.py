@@ -104,6 +104,14 @@ def kind_of(name: str, right: int, design: Design = DESIGN) -> KindAnswers:
     return kind
 
 
+def test_one_text_shows_no_pairing() -> None:
+    """The answers about a single text do not show whether texts differ."""
+    kind = KindAnswers(DESIGN, "recall")
+    block = kind.base_blocks(range(1))[0]
+    kind.base.answered.append(Answered(block, [Reply(1.0), Reply(0.0)]))
+    assert kind.pairing == 0.0
+
+
 def test_kinds_with_similar_means_have_one_expected_score() -> None:
     """Kinds share the mean unless their means have more than 15 % of the variance, so that answers have two values."""
     near, far = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from helm_longctx.apps.gate.asking import DepthPlan, Goal, plan_depths
+from helm_longctx.apps.gate.asking import DepthPlan, Goal, plan_depths, plan_lengths
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
 from helm_longctx.results.statistics.noninferiority_power import changed_outcomes, power_to_fail
 from helm_longctx.runner.estimate import TaskSample
@@ -40,3 +41,10 @@ def test_two_depths_are_tested(depths: list[list[tuple[int, int]]], clusters: tu
     level, outcomes = ONE_SIDED / len(clusters), changed_outcomes(GOAL.noise)
     alarms = [power_to_fail(((1.0, each),), outcomes, 0.0, level) for each in clusters]
     assert found.false_alarm == pytest.approx(sum(alarms))
+
+
+def test_the_power_is_divided_among_the_lengths() -> None:
+    """Each of two lengths needs as many questions as one length with the square root of the power."""
+    samples = [TaskSample("e", "t", length, 200, 200) for length in (8192, 16384)]
+    (alone,) = plan_lengths(samples[:1], replace(GOAL, power=GOAL.power**0.5))
+    assert [each.needed for each in plan_lengths(samples, GOAL)] == [alone.needed, alone.needed]

@@ -79,6 +79,7 @@ def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Bo
     assert isinstance(profiles, Figure)
     shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "acme/one"]
     assert shares == sorted(shares, reverse=True)
+    assert {profiles.rows[0]["threshold"], profiles.rows[-1]["threshold"]} == {0.0, 1.0}
 
 
 def test_floors_and_single_models_are_not_compared(board_of: Callable[..., Board], own: Board) -> None:

@@ -20,7 +20,7 @@ from helm_longctx.results.statistics.noninferiority_power import (
     fewest_clusters,
     power_to_pass,
 )
-from helm_longctx.results.statistics.sequential import SCORES
+from helm_longctx.results.statistics.sequential import SCORES, Bounds
 
 Scores = list[tuple[int, int]]
 
@@ -270,6 +270,12 @@ def test_large_clusters_limit_the_statistic(sizes: tuple[float, ...]) -> None:
     # The sum of each cluster is as far above the margin as the others', though the scores in the large one are small.
     clusters = Clusters(margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes))))
     assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(1 / np.sqrt((shares**2).sum()))
+
+
+def test_equal_pairs_do_not_show_how_large_a_difference_is() -> None:
+    """Of differences of scores, equal pairs show less than values that can be as far from the margin as their bounds."""
+    clusters = Clusters.of(np.zeros(20), np.ones(20), np.arange(20))
+    assert margin_statistics(clusters, -0.05)[0] < 0.8 * margin_statistics(clusters, -0.05, Bounds(-1.0, 1.001))[0]
 
 
 def test_looks_that_cannot_decide_cost_nothing() -> None:
