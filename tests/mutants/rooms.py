@@ -33,7 +33,11 @@ DECISIONS = {
         "results/test_other_conditions.py",
         "results/report/test_comparison.py",
     ),
-    "apps/comparison/*.py": ("results/test_compare.py", "results/test_scrutiny.py", "results/report/test_comparison.py"),
+    "apps/comparison/*.py": (
+        "results/test_compare.py",
+        "results/test_scrutiny.py",
+        "results/report/test_comparison.py",
+    ),
     "apps/reproduction/*.py": (
         "results/test_reproduction.py",
         "e2e/test_releases.py",
