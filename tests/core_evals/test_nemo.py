@@ -56,6 +56,8 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
 )
 def test_medical_tasks(task: str, tmp_path: Path) -> None:
     """HELM's medical tasks that need no judge have the scores of fabricated rows, also on HELM's pages."""
+    if task == "race_based_med":
+        pytest.importorskip("docx", reason="the extra medhelm of crfm-helm is not installed")
     write_rows(task, tmp_path, tmp_path / "out")
     expected = EXPECTED[task]
     with serve(lambda prompt: expected.answer) as server:
