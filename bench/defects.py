@@ -47,7 +47,7 @@ from helm_longctx.apps.gate.distributions import (
     Point,
     compare,
     decide,
-    differing_lengths,
+    find_differing_lengths,
 )
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.answer_logprobs import mean_difference
@@ -379,7 +379,7 @@ def draw_points(points: Sequence[Sequence[Sequence[Point]]], size: int, seed: in
 
 def judge_gate(points: Sequence[Point]) -> tuple[bool, bool, bool]:
     """Return whether a candidate is worse, whether it differs at all, and whether only at the longer length."""
-    found = differing_lengths(points)
+    found = find_differing_lengths(points)
     return decide(points, MARGIN)[1] is Verdict.WORSE, bool(found), set(found) == {2}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helm_longctx.apps.gate.distributions import Point, decide, differing_lengths, divergence, visible_divergence
+from helm_longctx.apps.gate.distributions import Point, decide, divergence, find_differing_lengths, visible_divergence
 from helm_longctx.models.scoring import Distribution, find_span_tokens
 from helm_longctx.results.statistics.noninferiority import Verdict
 from tests.support.commands import Command
@@ -205,10 +205,10 @@ def test_small_differences() -> None:
             for place in ("10 %", "answer")
         ]
         rows = [row._replace(noise=noise and noise * chance.exponential()) for row in rows]
-        assert list(differing_lengths(rows)) == [2, 3]
+        assert list(find_differing_lengths(rows)) == [2, 3]
         assert decide(rows, 0.05)[1] is Verdict.NO_WORSE
     once = [row._replace(noise=None if row.group != "0" else row.noise) for row in rows]
-    assert not differing_lengths([row for row in once if row.length == 1])
+    assert not find_differing_lengths([row for row in once if row.length == 1])
 
 
 def test_tokens_of_a_part() -> None:

@@ -113,7 +113,10 @@ class Server:
     def connect_cold(self) -> OpenAIClient:
         """Return a client whose requests do not use the cache."""
         client = self.connect()
-        texts = {name: _fill_random(value) for name, value in self.cold_fields.items()}
+        texts = {
+            name: value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
+            for name, value in self.cold_fields.items()
+        }
         client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **texts})
         return client
 
@@ -175,10 +178,6 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
 def find_build(body: Mapping[str, Any]) -> str:
     """Return the model and the fingerprint of the build that a reply names; empty if it names none."""
     return " ".join(str(body[name]) for name in ("model", "system_fingerprint") if body.get(name))
-
-
-def _fill_random(value: Any) -> Any:
-    return value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
 
 
 Ask = Callable[[Server, Question, Reply], Reply]

@@ -206,7 +206,7 @@ def _compare_distributions(
             kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
             points, requests = force_answers(clients, models, asked, kept, margin, most_dollars)
     parts, verdict = distributions.decide(points, margin)
-    differences = distributions.differing_lengths(points)
+    differences = distributions.find_differing_lengths(points)
     path = folder.path / "logprobs.json"
     results = distributions.parts_json(parts, verdict, differences, requests)
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))

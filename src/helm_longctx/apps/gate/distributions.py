@@ -242,7 +242,7 @@ def _quantile(level: float, freedom: int) -> float:
     return float(t.isf(level, freedom))
 
 
-def differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
+def find_differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
     """Return the lengths at which the candidate differs from the base by more than the base from itself.
 
     The values are the mean divergences beyond the noise, in nats. If both arms are the same build, the candidate's

@@ -33,7 +33,7 @@ CATEGORIES = {
     "Fragmented Information & Revisions": "fragments",
     "Behavioral Records & Activity Trails": "records",
 }
-"""The names of the metrics by category; the last three are those of CL-bench Life."""
+"""The names of the metrics by category; CL-bench Life has the last three."""
 
 
 def list_rubrics(rubrics: list[Any]) -> str:

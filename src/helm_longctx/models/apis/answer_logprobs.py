@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens that a server writes, and how far those of two answers are from each other."""
+"""Log-probabilities of the tokens that a server writes, and the distance between two answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean

@@ -225,8 +225,8 @@ class Stack:
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
     """Return the places of the answers that come from another build than most; empty if there is one build.
 
-    Noise moves each answer by itself. Answers of two builds are two groups: those of a group are closer to each other
-    than half of the distance between the groups.
+    Noise moves each answer by itself. Two builds give two groups of answers: within a group
+    answers are closer than half of the distance between the groups.
     """
     apart = np.array([[mean_difference(one, other) for other in answers] for one in answers])
     apart = (apart + apart.T) / 2
