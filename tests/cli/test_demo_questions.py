@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.any_jsonl import BENCHMARK
-from helm_longctx.cli.demo_questions import COUNT, FILE, write_questions
+from helm_longctx.cli.demo import COUNT, FILE, write_questions
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines import lexical

@@ -10,10 +10,9 @@ import pytest
 from helm.common.credentials_utils import provide_api_key
 
 from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
-from helm_longctx.config.entries import plan_entries
-from helm_longctx.config.load import load_config
-from helm_longctx.config.logs import hide_chatter
-from helm_longctx.config.options import read_options
+from helm_longctx.config.load import load_config, read_options
+from helm_longctx.config.plan import plan_entries
+from helm_longctx.config.shared import hide_chatter
 from helm_longctx.data.root import ENVIRONMENT
 from tests.support.commands import Command
 from tests.support.configs import write

@@ -177,7 +177,7 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
     # A shell ignores Ctrl-C in what it runs in the background.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " from helm_longctx.cli import watching; watching.SECONDS = 0.3; from helm_longctx.__main__ import main; main()"
+        " from helm_longctx.cli import run; run.CHECKPOINT_SECONDS = 0.3; from helm_longctx.__main__ import main; main()"
     )
     options = ["run", "--watch", str(folder), "--tasks", "helmet_recall:task=json_kv", "--length", "4k"]
     command = [sys.executable, "-c", code, *options, "--argument", "num_samples=1"]

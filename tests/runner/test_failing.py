@@ -17,10 +17,9 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import EXTRAS, TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.runner import asking, progress, threads
-from helm_longctx.runner.progress import GIVE_UP, Breaker
+from helm_longctx.runner import asking
+from helm_longctx.runner.asking import GIVE_UP, Breaker, Calls
 from helm_longctx.runner.sending import DEFAULT_TRIES
-from helm_longctx.runner.threads import Calls
 from helm_longctx.runs.journal import NAME, read_answers
 from tests.runner.making import ENTRY, PlainClient, make_run
 
@@ -139,9 +138,9 @@ def test_a_server_that_never_answers(
 ) -> None:
     """The log says what is in flight and for how long, and after the time of two requests the run ends."""
     monkeypatch.setenv(TIMEOUT, "0.4")
-    monkeypatch.setattr(progress, "LOG_EVERY", 0.1)
+    monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
     monkeypatch.setattr(asking, "SETTLE", 0.1)
-    monkeypatch.setattr(threads, "TICK", 0.05)
+    monkeypatch.setattr(asking, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
@@ -156,7 +155,7 @@ def test_a_server_that_never_answers(
 
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for it, but it goes on: an answer that comes late is kept."""
-    monkeypatch.setattr(threads, "TICK", 0.01)
+    monkeypatch.setattr(asking, "TICK", 0.01)
     late, done = Event(), Event()
 
     def call(item: str) -> None:

@@ -21,9 +21,9 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.runner.batches.submission import PROBE
 from helm_longctx.runner.estimate import Rate, estimate_run
-from helm_longctx.runner.helm_scenarios import is_long_context
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.verification import find_faults
 from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.files import FILES, STATES, STATS

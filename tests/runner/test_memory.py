@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.runner import memory
-from helm_longctx.runner.memory import TOKENS, Memory
+from helm_longctx.runner import asking
+from helm_longctx.runner.asking import MEMORY_TOKENS, Memory
 
 PIECE, PIECES = 100_000, 1_000
 """Bytes, below the size for which glibc asks the system each time, and how many of them."""
@@ -19,14 +19,14 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.skipif(memory._find_trim() is None, reason="the allocator is not glibc's")
+@pytest.mark.skipif(asking._find_trim() is None, reason="the allocator is not glibc's")
 def test_memory_is_given_back() -> None:
     """The allocator keeps pieces that were freed below one that is in use, until prompts of enough tokens are done."""
     pieces = [bytes([number % 256]) * PIECE for number in range(PIECES)]
     in_use = pieces[-1]
     del pieces
     kept, counter = resident(), Memory()
-    counter.release(TOKENS - 1)
+    counter.release(MEMORY_TOKENS - 1)
     assert resident() > kept - PIECE * PIECES // 10
     counter.release(1)
     assert resident() < kept - PIECE * PIECES // 2
@@ -35,10 +35,10 @@ def test_memory_is_given_back() -> None:
 
 def test_another_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the function does not exist, nothing happens."""
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
-    memory._find_trim.cache_clear()
+    monkeypatch.setattr(asking.ctypes, "CDLL", lambda name: object())
+    asking._find_trim.cache_clear()
     try:
-        Memory().release(TOKENS)
-        assert memory._find_trim() is None
+        Memory().release(MEMORY_TOKENS)
+        assert asking._find_trim() is None
     finally:
-        memory._find_trim.cache_clear()
+        asking._find_trim.cache_clear()

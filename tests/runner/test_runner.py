@@ -25,8 +25,8 @@ from helm.common.codec import from_json
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.runner import LongContextRunner, progress
-from helm_longctx.runner.progress import GIVE_UP
+from helm_longctx.runner import LongContextRunner, asking
+from helm_longctx.runner.asking import GIVE_UP
 from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.journal import NAME
@@ -161,7 +161,7 @@ def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     make_run(tmp_path / "short", PLAIN)
     line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"
     assert not re.findall(line, caplog.text)
-    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
+    monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
     make_run(tmp_path / "long", PLAIN)
     numbers = [int(number) for number in re.findall(line, caplog.text)]
     assert [numbers[0], numbers[-1]] == [1, 12]

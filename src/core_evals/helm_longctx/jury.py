@@ -7,7 +7,7 @@ import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import JURY, family_name
-from helm_longctx.config.entries import model_name
+from helm_longctx.config.local_models import model_name
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError
 

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.config.logs import hide_chatter
-from helm_longctx.config.options import SELECTION, takes_options
-from helm_longctx.config.shared import Entries, LocalPath, MostInstances, OutputPath, Suite, fill_registries, make_specs
+from helm_longctx.config.load import SELECTION, takes_options
+from helm_longctx.config.shared import (
+    Entries,
+    LocalPath,
+    MostInstances,
+    OutputPath,
+    Suite,
+    fill_registries,
+    hide_chatter,
+    make_specs,
+)
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
@@ -85,8 +93,7 @@ def submit(
     with hide_chatter():
         specs = make_specs(entries, options, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
-    from helm_longctx.runner.batches.judges import JudgesAsBatches
-    from helm_longctx.runner.batches.submission import AsBatches, Plan, make_batch_runner
+    from helm_longctx.runner.batches.submission import AsBatches, JudgesAsBatches, Plan, make_batch_runner
 
     with hide_chatter():
         plan = Plan(files, batch_size, fills_cache)

@@ -10,10 +10,18 @@ import orjson
 import typer
 
 from helm_longctx.config.estimates import print_estimates, print_plans
-from helm_longctx.config.logs import hide_chatter
-from helm_longctx.config.options import SELECTION, split_names, takes_options
+from helm_longctx.config.load import SELECTION, split_names, takes_options
 from helm_longctx.config.schema import MOST_INSTANCES
-from helm_longctx.config.shared import Entries, JsonPath, LocalPath, MostInstances, OutputPath, check_folder, make_specs
+from helm_longctx.config.shared import (
+    Entries,
+    JsonPath,
+    LocalPath,
+    MostInstances,
+    OutputPath,
+    check_folder,
+    hide_chatter,
+    make_specs,
+)
 from helm_longctx.errors import InputError
 
 RequestsPerMinute = Annotated[

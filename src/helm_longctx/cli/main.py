@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import Command, find_apps, find_own_apps
-from helm_longctx.config.logs import LOG_FORMAT
+from helm_longctx.config.shared import LOG_FORMAT
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.config.logs import hide_chatter
-from helm_longctx.config.shared import LocalPath, OutputPath, Suite, fill_registries
+from helm_longctx.config.shared import LocalPath, OutputPath, Suite, fill_registries, hide_chatter
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder, suite_path
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -11,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import load_config
-from helm_longctx.config.logs import set_log_levels
-from helm_longctx.config.options import read_options, takes_options
-from helm_longctx.config.schema import RunConfig
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.load import load_config, read_options, takes_options
+from helm_longctx.config.schema import LocalModel, RunConfig
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_path
 
@@ -25,8 +24,10 @@ if TYPE_CHECKING:
     from helm_longctx.runner.stopping import Stop
     from helm_longctx.tasks.registry import ReleaseRow
 
-
 _ADVICE = "give --prices, or in YAML limits.prices"
+
+CHECKPOINT_SECONDS = 5.0
+"""Seconds for which a checkpoint's files must stay as they are before it counts as complete."""
 
 Schema = Annotated[bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")]
 
@@ -76,7 +77,7 @@ def make_configured_runs(
             return
         if not config.watch.is_dir():
             raise config.places.error(("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints")
-        from helm_longctx.cli.watching import watch
+        from helm_longctx.cli.run import watch
 
         watch(config, lambda each: _run(each, prints, published, release))
 
@@ -195,3 +196,36 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     print(f"{len(made)} of {len(plan.specs)} runs are in {folder}{origin}.")
     if unfinished:
         print(f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again.")
+
+
+def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) -> None:
+    """Make the runs of each checkpoint that a folder has or gets, until Ctrl-C. A failed one is tried no more."""
+    print(f"Waiting for checkpoints in {folder}; Ctrl-C ends it.", flush=True)
+    try:
+        for model in find_new(folder):
+            print(f"{model.path} is complete.", flush=True)
+            try:
+                make(config.model_copy(update={"models": [*config.models, model], "watch": None}))
+            except InputError as error:
+                print(f"{model.path}: {error}", flush=True)
+    except KeyboardInterrupt:
+        print("No longer waiting for checkpoints; the same command goes on.")
+
+
+def find_new(folder: Path) -> Iterator[LocalModel]:
+    """Yield each folder with a complete model that stays as it is, by step, and again if the model changes."""
+    from helm_longctx.config.local_models import digest_files, expand, find_missing, find_order  # this imports HELM
+
+    before: dict[Path, str] = {}
+    made: dict[Path, str] = {}
+    while True:
+        now = {
+            each: digest_files(each) for each in sorted(folder.glob("*")) if each.is_dir() and not find_missing(each)
+        }
+        ready = [each for each, digest in now.items() if before.get(each) == digest and made.get(each) != digest]
+        models = [model for each in ready for model in expand(LocalModel(path=str(each)))]
+        for model in sorted(models, key=lambda model: find_order(str(model.name))):
+            made[Path(model.path)] = now[Path(model.path)]
+            yield model
+        before = now
+        time.sleep(CHECKPOINT_SECONDS)

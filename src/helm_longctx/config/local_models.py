@@ -1,4 +1,4 @@
-"""The models of a configuration that run in this process: finds their folders, and describes them to HELM."""
+"""The models of a configuration. Of those that run in this process, it finds the folders and describes them to HELM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.config.schema import Endpoint, LocalModel
+from helm_longctx.config.places import KeyPath
+from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.models.endpoints.registration import ENGINE_CLIENT, LOCAL_CLIENT, describe_model, load_tokenizer
@@ -36,6 +37,34 @@ class ModelFacts(NamedTuple):
     commit: str | None
     window: int | None
     has_template: bool
+
+
+def model_name(model: str | Endpoint | LocalModel) -> str:
+    """Return the name in HELM of a model of a configuration."""
+    name = model if isinstance(model, str) else str(model.name)
+    return name if isinstance(model, str) or "/" in name else f"endpoint/{name}"
+
+
+def list_models(config: RunConfig) -> list[tuple[str | Endpoint | LocalModel, KeyPath]]:
+    """Return the models of a configuration with their places. A mapping with a path can stand for several.
+
+    Raises:
+        InputError: there is no model at a path.
+    """
+    found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = []
+    for number, model in enumerate(config.models):
+        path = ("models", number)
+        if isinstance(model, LocalModel):
+            with config.places.at(path):
+                found += [(each, path) for each in expand(model)]
+        else:
+            found.append((model, path))
+    return found
+
+
+def plain_models(config: RunConfig) -> list[str]:
+    """Return the names of the models that run each entry as it is, without a sampling of their own."""
+    return [model_name(model) for model, _ in list_models(config) if isinstance(model, str) or not model.sampling]
 
 
 def expand(model: LocalModel) -> list[LocalModel]:

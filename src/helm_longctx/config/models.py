@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from helm.common.hierarchical_logger import hlog
 
 from helm_longctx._moved import current_name
 from helm_longctx.config import local_models
-from helm_longctx.config.entries import PlannedEntry, list_models, model_name
-from helm_longctx.config.local_models import make_files
+from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
 from helm_longctx.environment import page_address
@@ -61,13 +60,13 @@ class ModelBook:
     """The models of a configuration. `register` makes them known to HELM.
 
     Args:
-        entries: the configuration's run entries, which can also name models.
+        named: the models that run entries name, with the places of the entries.
 
     Raises:
         InputError: a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a name.
     """
 
-    def __init__(self, config: RunConfig, entries: list[PlannedEntry]):
+    def __init__(self, config: RunConfig, named: Iterable[tuple[str, KeyPath]]):
         self._config = config
         self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
         self._local: dict[str, Files] = {}
@@ -76,7 +75,7 @@ class ModelBook:
         found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = [
             *list_models(config),
             *((judge, ("judge", "judges", number)) for number, judge in judges if judge not in ("auto", "none")),
-            *((entry.model, entry.path) for entry in entries if entry.model),
+            *named,
         ]
         for model, path in found:
             with config.places.at(path):

@@ -1,22 +1,30 @@
-"""Plans the runs of a configuration: their run specs, the equivalent `helm-run` commands, and their cost."""
+"""Plans the runs of a configuration: run entries, run specs, the equivalent `helm-run` commands, and the cost."""
 
+import inspect
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.run_expander import RUN_EXPANDERS
+from helm.benchmark.run_spec import RunSpec, get_run_spec_function
 from helm.common.general import get_credentials
+from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.config.entries import PlannedEntry, model_name, plain_models, plan_entries
+from helm_longctx.config.local_models import find_sampling, list_models, model_name, plain_models
 from helm_longctx.config.models import ModelBook
+from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.environment import MAX_COST, TIMEOUT
-from helm_longctx.errors import InputError, is_format_error, shorten
-from helm_longctx.helm.command_line import RUNNER, make_run_specs
+from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
+from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
+from helm_longctx.helm.names import check_name
+from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.helm.style import check_sampling
+from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.models.apis.prices import PRICES, read_prices
@@ -24,13 +32,31 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
-from helm_longctx.runner.helm_scenarios import is_long_context
 from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
+from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import find_incomplete_files
+from helm_longctx.tasks.entry import allowed_arguments, check_length, split_entry
+from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
 from helm_longctx.tasks.stop_rules import parse_rule
+from helm_longctx.tasks.task import GIVEN_TEXTS
+
+
+@dataclass(frozen=True)
+class PlannedEntry:
+    """A checked run entry.
+
+    Args:
+        path: the entry's place in the configuration.
+        model: the model that the entry names; empty if it names none.
+    """
+
+    text: str
+    path: KeyPath
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,7 +113,7 @@ def make_plan(config: RunConfig) -> Plan:
     with one tiny request for each style of prompts, and HELM's files are written.
     """
     entries = plan_entries(config)
-    book = ModelBook(config, entries)
+    book = ModelBook(config, [(entry.model, entry.path) for entry in entries if entry.model])
     book.register()
     credentials = get_credentials(str(config.local_path))
     for number, name in enumerate(map(model_name, config.judge.judges)):
@@ -230,3 +256,184 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     headers = [word for name, value in endpoint.headers.items() for word in ("--header", f"{name}: {value}")]
     nvcf = ["--nvcf"] if endpoint.nvcf else []
     return shlex.join(["helm-longctx", "models", "add", model_name(endpoint), *words, *headers, *nvcf])
+
+
+_MODEL = ("model", "model_deployment")
+
+Parts = tuple[str, dict[str, Any], KeyPath]
+"""Name, arguments and place of an entry."""
+
+
+def plan_entries(config: RunConfig) -> list[PlannedEntry]:
+    """Return the run entries of a configuration, each once.
+
+    Raises:
+        InputError: an entry, an argument or a length is invalid, or an entry has no model.
+    """
+    planned: dict[str, PlannedEntry] = {}
+    sampled = []
+    for asked, at in list_models(config):
+        with config.places.at((*at, "sampling")):
+            if sampling := find_sampling(asked):
+                sampled.append((model_name(asked), sampling, (*at, "sampling")))
+    for name, arguments, path in _with_retries(config):
+        with config.places.at(path):
+            model = _check(name, arguments)
+        judged = {**_judge(config, name, arguments), **arguments}
+        if not (model or config.models):
+            text = _format(name, judged)
+            allowed = "a list of names of models, or of mappings with name and url"
+            raise config.places.error(("models",), f" is missing, and {shorten(text)} names no model; give {allowed}")
+        if model or plain_models(config):
+            text = _format(name, judged)
+            planned.setdefault(text, PlannedEntry(text, path, model))
+        # A sampling is a part of a run's entry, so a model with one has entries of its own.
+        for named, sampling, place in [] if model else sampled:
+            drawn = {**({} if arguments.get("metric") in GIVEN_TEXTS else sampling), **judged}
+            with config.places.at(place):
+                _check(name, drawn)
+            text = _format(name, {**drawn, "model": named})
+            planned.setdefault(text, PlannedEntry(text, path, named))
+    return list(planned.values())
+
+
+def _combine(config: RunConfig) -> Iterator[Parts]:
+    if config.tasks is not None:
+        yield from _combine_tasks(config, config.tasks)
+    for number, protocol in enumerate(config.protocols or []):
+        place = ("protocols", number)
+        with config.places.at(place):
+            found = find_protocol(protocol, BENCHMARKS)[1]
+            if not found.entries:
+                raise InputError(f"{found.name!r} cannot be run ({found.obstacle})")
+        for name, own, _ in (_split(config.places, text, place) for text in found.run_entries):
+            allowed = _list_arguments(name, own)
+            for key in config.arguments:
+                if key not in allowed:
+                    choices = list_choices(key, allowed)
+                    raise config.places.error(("arguments", key), f" is not an argument of {name}; {choices}")
+            # The configuration's arguments replace the protocol's own.
+            yield name, {**own, **config.arguments}, place
+    for number, text in enumerate(config.entries or []):
+        yield from (_split(config.places, entry, ("entries", number)) for entry in expand_entry(text))
+    for number, path in enumerate(config.conf_paths or []):
+        entries = read_conf(str(path))
+        if isinstance(entries, InputError):
+            raise config.places.error(("conf_paths", number), f": {entries}")
+        yield from (_split(config.places, text, ("conf_paths", number)) for text in entries)
+
+
+def _with_retries(config: RunConfig) -> Iterator[Parts]:
+    """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers."""
+    is_used = False
+    for name, arguments, path in _combine(config):
+        yield name, arguments, path
+        if config.retry_cut and name in OURS and "retry_cut" not in arguments:
+            is_used = True
+            yield name, {**arguments, "retry_cut": config.retry_cut}, path
+    if config.retry_cut and not is_used:
+        given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
+        raise config.places.error(("retry_cut",), given)
+
+
+def _split(places: Places, text: str, path: KeyPath) -> Parts:
+    with places.at(path):
+        return (*split_entry(text), path)
+
+
+def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
+    parts = [
+        _split(config.places, entry, ("tasks", number))
+        for number, text in enumerate(tasks)
+        for entry in expand_entry(text)
+    ]
+    for name, own, path in parts:
+        with config.places.at(path):
+            _check_name(name)
+            _list_arguments(name, own)
+    # At least one task takes each argument, and at least one has lengths if lengths are given.
+    taken = {key: None for name, own, _ in parts for key in _list_arguments(name, own) if key != "length"}
+    for key in config.arguments:
+        if key not in taken:
+            choices = list_choices(key, taken)
+            raise config.places.error(("arguments", key), f" is an argument that none of the tasks takes; {choices}")
+    if config.lengths and not any(name in OURS and OURS[name].axis for name, *_ in parts):
+        raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
+    for name, own, path in parts:
+        shared = {key: value for key, value in config.arguments.items() if key in _list_arguments(name, own)}
+        for place, length in _lengths(config, name, own):
+            at = {} if length is None else {"length": length}
+            if place:
+                with config.places.at(place):
+                    check_length(OURS[name], name, {**at, **own})
+                with config.places.at(path):
+                    _check(name, {**at, **own})
+            # Each argument is checked alone, so that an error has its place. A method's are valid only beside it.
+            arguments = {**shared, **own}
+            method = {"method": arguments["method"]} if "method" in arguments else {}
+            for key in arguments.keys() & config.arguments.keys():
+                with config.places.at(("arguments", key)):
+                    beside = method if key in METHOD_ARGUMENTS else {}
+                    _check(name, {**at, **own, **beside, key: arguments[key]})
+            yield name, {**at, **shared, **own}, path
+
+
+def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:
+    """Return the lengths at which a task is run, each with its place; a single None for a task without lengths.
+
+    Args:
+        own: the arguments that the task itself has.
+    """
+    if name not in OURS or OURS[name].axis is None or "length" in own:
+        return [((), None)]
+    if not config.lengths:
+        raise config.places.error(("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]")
+    return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
+
+
+def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that a run entry, ours or HELM's, takes in addition to its own arguments."""
+    if name in OURS:
+        benchmark = OURS[name]
+        return [*allowed_arguments(benchmark, name, own.get(benchmark.task_argument)), *RUN_EXPANDERS]
+    function = get_run_spec_function(name)
+    return [*(inspect.signature(function).parameters if function else ()), *RUN_EXPANDERS]
+
+
+def _check_name(name: str) -> None:
+    check_name(name, lambda name: get_run_spec_function(name) is not None)
+
+
+def _check(name: str, arguments: Mapping[str, Any]) -> str:
+    """Check an entry and return the model that it names; empty if it names no model or a group of models."""
+    _check_name(name)
+    if name in OURS:
+        check_run_entry(name, arguments)
+    else:
+        allowed = _list_arguments(name, {})
+        for key in arguments:
+            if key not in allowed:
+                raise InputError(f"{name}: unknown argument {key}; {list_choices(key, allowed)}")
+    model = next((str(arguments[key]) for key in _MODEL if key in arguments), "")
+    # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
+    return model if "/" in model else ""
+
+
+def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the argument `judge` of an entry with the configuration's judges; empty if they cannot judge the entry.
+
+    Citations keep their NLI model: language models judge them only if the entry itself has the argument `judge`.
+    """
+    names = "+".join(map(model_name, config.judge.judges))
+    if names == "auto" or name not in OURS or "judge" in arguments:
+        return {}
+    annotator = OURS[name].entries[name].judge
+    is_judged = annotator and "judge" in _list_arguments(name, arguments)
+    is_able = names == "none" or (annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator))
+    return {"judge": names} if is_judged and is_able else {}
+
+
+def _format(name: str, arguments: Mapping[str, Any]) -> str:
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in arguments.items()}
+    pairs = ",".join(f"{key}={text}" for key, text in texts.items())
+    return f"{name}:{pairs}" if pairs else name

@@ -17,6 +17,13 @@ from helm_longctx.errors import InputError, bad_argument, shorten
 
 if TYPE_CHECKING:
     from helm.benchmark.run_spec import RunSpec
+import os
+import sys
+from contextlib import redirect_stdout
+from typing import TextIO
+
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import register_environment
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -120,8 +127,7 @@ def make_specs(
     entries: list[str] | None, options: Mapping[str, Any], suite: str, most: int, output_path: Path, local_path: Path
 ) -> list[RunSpec]:
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
-    from helm_longctx.config.load import load_config
-    from helm_longctx.config.options import read_options, split_names
+    from helm_longctx.config.load import load_config, read_options, split_names
     from helm_longctx.helm.names import check_name, may_be_helms
     from helm_longctx.tasks.entry import split_entry
     from helm_longctx.tasks.registry import expand_entry
@@ -135,8 +141,75 @@ def make_specs(
 
     fill_registries(local_path)
     if config:
-        from helm_longctx.config.entries import plan_entries
+        from helm_longctx.config.plan import plan_entries
 
         expanded += [entry.text for entry in plan_entries(config)]
     paths = [Path(path) for path in options["conf_path"] or []]
     return make_run_specs(expanded, paths, split_names(options["model"] or []), suite, most, output_path)
+
+
+LOG_FORMAT = "helm-longctx: %(message)s"
+
+_PACKAGE = Path(__file__).parents[1]
+
+_CHATTER = ("helm/clients/", "helm/common/credentials_utils.py")
+"""Code of HELM whose warnings say nothing that our own errors do not say: its clients log the traceback of each failed
+request, and its look-up of keys warns although a client finds the key in the environment."""
+
+
+@contextmanager
+def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
+    """Log only errors, all of HELM, or warnings and progress in the block. Yields the stream for HELM's prints."""
+    if quiet and verbose:
+        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
+    helms, ours = logging.getLogger("helm"), logging.getLogger("helm_longctx")
+    levels = helms.level, ours.level
+    helms.setLevel("ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper())
+    ours.setLevel("ERROR" if quiet else levels[1])
+    if not verbose:
+        helms.addFilter(_is_for_users)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            yield sys.stderr if verbose else nowhere
+    finally:
+        helms.setLevel(levels[0])
+        ours.setLevel(levels[1])
+        helms.removeFilter(_is_for_users)
+
+
+@contextmanager
+def show_log() -> Iterator[None]:
+    """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
+    register_environment()
+    redact_logs()
+    loggers, handler = [logging.getLogger(name) for name in ("helm", "helm_longctx")], logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    silent = [each for each in loggers if not each.hasHandlers()]
+    for each in silent:
+        each.addHandler(handler)
+    try:
+        yield
+    finally:
+        for each in silent:
+            each.removeHandler(handler)
+
+
+@contextmanager
+def hide_chatter() -> Iterator[None]:
+    """Hide what HELM prints while the block runs, and what it logs that does not concern the user."""
+    helms = logging.getLogger("helm")
+    helms.addFilter(_is_for_users)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            yield
+    finally:
+        helms.removeFilter(_is_for_users)
+
+
+def _is_for_users(record: logging.LogRecord) -> bool:
+    """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
+    text, path = record.getMessage().strip(), Path(record.pathname)
+    is_bracket = text.endswith("{") or text.startswith("}")
+    if path.is_relative_to(_PACKAGE):
+        return record.levelno >= logging.WARNING or not is_bracket
+    return record.levelno >= logging.WARNING and not any(part in path.as_posix() for part in _CHATTER)

@@ -77,7 +77,7 @@ def evaluate(
     """
     given_arguments = dict(locals())
     # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
-    from helm_longctx.config.logs import set_log_levels, show_log
+    from helm_longctx.config.shared import set_log_levels, show_log
 
     given = _describe_models(model, name, tokenizer, context, batch_size)
     options = _read_options(given_arguments, given)

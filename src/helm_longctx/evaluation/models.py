@@ -19,7 +19,7 @@ from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
 from helm_longctx.models.engines import Engine, EngineFunction
 from helm_longctx.models.objects import OBJECTS, Function
-from helm_longctx.runner.local_models import find_versions
+from helm_longctx.runner.sending import find_versions
 
 ORGANIZATION = "python"
 """First part of the names of models that are objects."""

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import NamedTuple
+from functools import cache
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Generic, NamedTuple, TypeVar
 
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.hierarchical_logger import hlog
+from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import GeneratedOutput, Request, RequestResult
+from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
+from helm_longctx.models.apis.usage import is_empty, usage_of
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.follow_up import follow_up, join_answers
-from helm_longctx.runner.memory import Memory
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
-from helm_longctx.runner.progress import Breaker, Oddities, Progress
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runner.threads import Calls
 from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.journal import Journal
+from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
+from helm_longctx.tasks.sample import Sample
 
 SETTLE = 10.0
 """Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
@@ -203,3 +211,271 @@ def make_failure(error: str) -> RequestResult:
     """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
     nothing = GeneratedOutput(text="", logprob=0, tokens=[])
     return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=redact(error))
+
+
+MEMORY_TOKENS = 4_000_000
+"""Tokens of prompts after which memory is given back. This takes milliseconds."""
+
+
+class Memory:
+    """Counts the tokens of prompts that are not needed any more. Only one thread may use it."""
+
+    def __init__(self) -> None:
+        self._tokens = 0
+
+    def release(self, tokens: int) -> None:
+        """Count a prompt. Now and then, give free memory back to the system."""
+        self._tokens += tokens
+        if self._tokens >= MEMORY_TOKENS:
+            self._tokens = 0
+            if trim := _find_trim():
+                trim(0)
+
+
+@cache
+def _find_trim() -> Callable[[int], int] | None:
+    """Return glibc's function that gives free memory back; None for other allocators, which need none."""
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # TypeError on Windows
+        return None
+    return trim
+
+
+LOG_EVERY = 60.0
+"""Seconds between two progress lines in the log, if there is no terminal."""
+
+GIVE_UP = 10
+"""Number of failures in a row that ends a run, because the server no longer answers."""
+
+_ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
+"""Failures that say nothing about other requests, once the model has answered a request."""
+
+
+class Progress:
+    """Counts requests and shows progress, on a terminal or in a notebook as a bar and otherwise as log lines.
+
+    Only one thread may use it. It calls `show` about every second, even if no request has come back.
+    """
+
+    def __init__(self, total: int):
+        # With `disable=None` there is no bar if there is no terminal. A notebook has none, but shows bars.
+        self._total = total
+        self._bar = tqdm(total=total, unit="request", disable=False if "ipykernel" in sys.modules else None)
+        self._start = self._last_shown = time.monotonic()
+        self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
+
+    def recall(self) -> None:
+        """Count a request whose answer was in the journal."""
+        self._recalled += 1
+        self._bar.update()
+
+    def count(self, tokens: int, result: RequestResult) -> None:
+        """Count a request that was sent and has come back."""
+        self._tokens += tokens
+        self._answered += result.success
+        self._cached += result.success and result.cached
+        self._failures += not result.success
+        self._bar.update()
+
+    def show(self, in_flight: int, longest: float) -> None:
+        """Show progress if it was not shown for some time.
+
+        Args:
+            in_flight: number of requests that were sent and have not come back.
+            longest: seconds since the oldest of them was sent.
+        """
+        now = time.monotonic()
+        if now - self._last_shown < (LOG_EVERY if self._bar.disable else 1):
+            return
+        self._last_shown = now
+        speed = f"{self._tokens_per_second:,.0f} input tokens per second"
+        waiting = f"{in_flight} in flight, the oldest for {tqdm.format_interval(longest)}"
+        if self._bar.disable:
+            done = self._answered + self._failures
+            left = (self._total - self._recalled - done) * (now - self._start) / max(done, 1)
+            left_text = f"{tqdm.format_interval(left)} left" if done else "none answered yet"
+            counts = f"{self._recalled + done} of {self._total} requests, {self._failures} failed"
+            hlog(f"{counts}, {speed}, {left_text}; {waiting}")
+        else:
+            self._bar.set_postfix_str(f"tokens/s={self._tokens_per_second:,.0f}, failed={self._failures}, {waiting}")
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        self._bar.close()
+
+    def finish(self) -> None:
+        """Log the totals."""
+        hlog(
+            f"{self._answered} requests answered, {self._cached} of them from the request cache, "
+            f"{self._recalled} answered before, {self._failures} failed; "
+            f"{self._tokens_per_second:,.0f} input tokens per second"
+        )
+
+    @property
+    def _tokens_per_second(self) -> float:
+        return self._tokens / max(time.monotonic() - self._start, 1e-9)
+
+
+class Breaker:
+    """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row."""
+
+    def __init__(self, total: int, has_answers: bool):
+        # If all requests of a short run fail, the run also ends with the error.
+        self._limit, self._has_answers = min(GIVE_UP, total), has_answers
+        self._kinds: Counter[Failure] = Counter()
+        self._in_a_row = 0
+
+    def add(self, name: str | None, result: RequestResult, weight: int = 1) -> None:
+        """Count the result of a request.
+
+        Args:
+            name: the instance's, for the log.
+            weight: how many failures a failure counts as.
+
+        Raises:
+            InputError: further requests would fail, too.
+        """
+        kind = failure_of(result)
+        if kind is None:
+            self._in_a_row, self._has_answers = 0, True
+            return
+        self._kinds[kind] += 1
+        error = " ".join((result.error or "").split())
+        # Every other request would fail for the same reason, so the run ends at the first failure.
+        if kind.ends_run:
+            raise InputError(f"the model cannot be asked: {error}")
+        self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
+        if self._in_a_row >= self._limit:
+            raise InputError(f"{self._kinds.total()} requests failed, the last ones in a row: {error}")
+        if self._kinds[kind] == 1:
+            hwarn(f"request for {name} failed: {error}; further {kind.value} failures are only counted")
+
+    def finish(self) -> int:
+        """Log how many requests failed and why, and return their number."""
+        if self._kinds:
+            hwarn("failed: " + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common()))
+        return self._kinds.total()
+
+
+class Oddities:
+    """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
+
+    def __init__(self) -> None:
+        self._kinds: Counter[str] = Counter()
+        self._answers = 0
+        self._counts: list[tuple[Sample, float]] = []
+
+    def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
+        """Count the result of a request."""
+        if failure_of(result) is not None:
+            return
+        self._answers += 1
+        self._kinds["empty"] += is_empty(result)
+        usage = usage_of(result)
+        if usage is None:
+            return
+        self._counts.append((sample, usage.counted_tokens))
+        if (tokens := find_cut(sample, usage.counted_tokens)) is None:
+            return
+        self._kinds["cut"] += 1
+        if self._kinds["cut"] == 1:
+            about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
+            hwarn(f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted")
+
+    def finish(self) -> None:
+        """Log how many answers of each kind there are."""
+        limit = find_limit(self._counts)
+        if limit is not None:
+            hwarn(f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones")
+        if number := sum(find_cut(*each, limit) is not None for each in self._counts):
+            hwarn(f"the server has cut {number} of {self._answers} prompts, so their scores do not compare")
+        if number := self._kinds["empty"]:
+            hwarn(f"{number} of {self._answers} answers are empty")
+
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+TICK = 1.0
+"""Seconds between two checks of the requests in flight."""
+
+
+class Calls(Generic[Item, Outcome]):
+    """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
+
+    A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
+
+    Args:
+        function: takes an item.
+        limit: seconds that a call may take; None for no limit.
+    """
+
+    def __init__(self, function: Callable[[Item], Outcome], limit: float | None):
+        self._function, self._limit = function, limit
+        self._starts: dict[int, float] = {}  # the oldest first
+        self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
+        self._threads = self._idle_threads = 0
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def start(self, number: int, item: Item) -> None:
+        """Call the function with an item; `number` identifies the call."""
+        self._starts[number] = time.monotonic()
+        self._items.put((number, item))
+        if self._idle_threads:
+            self._idle_threads -= 1
+            return
+        self._threads += 1
+        Thread(target=self._work, daemon=True).start()
+
+    def wait(self) -> Iterator[tuple[int, Future[Outcome] | None]]:
+        """Wait at most one `TICK`, then yield the number and the future of a finished call.
+
+        A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
+        """
+        yield from self._take(TICK)
+        while self._limit is not None and self.longest > self._limit:
+            number = next(iter(self._starts))
+            # Now another request can start in its place.
+            del self._starts[number]
+            yield number, None
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the calls in flight have finished, but at most so many seconds."""
+        end = time.monotonic() + seconds
+        while self._starts and (left := end - time.monotonic()) > 0:
+            list(self._take(left))
+
+    def close(self) -> None:
+        """End the threads, each after its call."""
+        for _ in range(self._threads):
+            self._items.put(None)
+
+    @property
+    def longest(self) -> float:
+        """Seconds since the start of the oldest call in flight; 0 if there is none."""
+        now = time.monotonic()
+        return now - next(iter(self._starts.values()), now)
+
+    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Outcome]]]:
+        """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
+        try:
+            number, future = self._finished.get(timeout=seconds)
+        except Empty:
+            return
+        self._idle_threads += 1
+        if self._starts.pop(number, None) is not None:
+            yield number, future
+
+    def _work(self) -> None:
+        while (call := self._items.get()) is not None:
+            number, item = call
+            future: Future[Outcome] = Future()
+            try:
+                future.set_result(self._function(item))
+            except BaseException as error:  # raised again by the thread that asks for the result
+                future.set_exception(error)
+            self._finished.put((number, future))

@@ -24,7 +24,6 @@ from helm_longctx.models.apis.usage import Usage
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import most_follow_up_tokens
-from helm_longctx.runner.helm_scenarios import is_long_context, make_scenario
 from helm_longctx.runner.prefixes import (
     Key,
     Pays,
@@ -36,7 +35,7 @@ from helm_longctx.runner.prefixes import (
 )
 from helm_longctx.runner.programs import has_programs, plan_steps
 from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
+from helm_longctx.runner.spool import Spool, StoredRequest, is_long_context, make_scenario, store_prompts
 from helm_longctx.runs.files import STATES, write_json
 from helm_longctx.tasks.entry import is_our_method
 from helm_longctx.tasks.metric_names import nearest_depth

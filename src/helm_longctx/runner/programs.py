@@ -29,10 +29,9 @@ from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.apis.tools import calls_of, with_tools
 from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import Asking, PendingRequest, make_failure
+from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
-from helm_longctx.runner.threads import TICK, Calls
 from helm_longctx.runs.answers import STEPS
 from helm_longctx.runs.conversation import elide_messages, request_text, without_text
 from helm_longctx.runs.journal import Journal, request_name

@@ -35,21 +35,25 @@ from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.helm_scenarios import (
+from helm_longctx.runner.interruptions import explain_full_disk, stoppable
+from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
+from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
+from helm_longctx.runner.score_log import log_scores
+from helm_longctx.runner.sending import Departures, has_changed, identify, make_sender
+from helm_longctx.runner.spending import Limit, Spending
+from helm_longctx.runner.spool import (
+    Spool,
+    StoredRequest,
+    WholePromptAnnotations,
+    adapt,
     adapt_for_helm,
     check_answers,
     is_long_context,
     make_scenario,
+    store_prompts,
+    whole_request,
     wrap_helm_errors,
 )
-from helm_longctx.runner.interruptions import explain_full_disk, stoppable
-from helm_longctx.runner.local_models import Departures, has_changed, identify
-from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
-from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
-from helm_longctx.runner.score_log import log_scores
-from helm_longctx.runner.sending import make_sender
-from helm_longctx.runner.spending import Limit, Spending
-from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,

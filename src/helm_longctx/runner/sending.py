@@ -1,5 +1,13 @@
 """Makes the sender of a run's requests: with the client of its deployment, and with the settings of runs."""
 
+from collections import Counter
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.run_spec import RunSpec
 from helm.clients.client import Client
 from helm.common.context import Context
 from helm.common.local_context import LocalContext
@@ -8,7 +16,9 @@ from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_ti
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error, label_error
 from helm_longctx.models.apis.sending import Retries, Sender, limit_time
+from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.runs.files import read_model
 
 WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
 """Seconds before the second attempt; doubled before each further one."""
@@ -60,3 +70,55 @@ def find_client(context: LocalContext, deployment: str) -> Client:
     except Exception as error:
         message = label_error(failure_of_error(error), describe_error(error))
         raise InputError(f"{deployment} cannot be asked: {message}") from error
+
+
+PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", "sglang")
+"""Packages whose versions can change the answers of a model in this process."""
+
+
+def find_versions() -> dict[str, str]:
+    """Return the versions of the installed ones of `PACKAGES`."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def identify(deployment: str) -> dict[str, Any] | None:
+    """Return what identifies the model of a deployment that runs in this process; None for another one."""
+    spec = get_model_deployment(deployment).client_spec
+    if spec.class_name not in LOCAL_CLIENTS:
+        return None
+    return {"class": spec.class_name, **(spec.args or {}), "packages": find_versions()}
+
+
+def has_changed(path: Path, deployment: str) -> bool:
+    """Whether the weights in a model's folder are others than those of a run that was made."""
+    identity = identify(deployment) or {}
+    before = read_model(path).get("digest")
+    return before is not None and identity.get("digest") not in (None, before)
+
+
+class Departures:
+    """Frees the memory of each model after its last run.
+
+    Args:
+        context: HELM's context, which keeps a client for each deployment.
+        specs: the runs, each of which ends with a call of `leave`.
+    """
+
+    def __init__(self, context: Context, specs: Iterable[RunSpec]):
+        self._context = context
+        self._left = Counter(spec.adapter_spec.model_deployment for spec in specs)
+
+    def leave(self, deployment: str) -> None:
+        """Note the end of a run."""
+        self._left[deployment] -= 1
+        if self._left[deployment] == 0 and isinstance(self._context, LocalContext):
+            client = self._context.client.clients.pop(deployment, None)
+            close = getattr(client, "close", None)
+            if close:
+                close()

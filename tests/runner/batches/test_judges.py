@@ -13,8 +13,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.locks import LOCK
 from helm_longctx.models.apis.availability import PROMPT
-from helm_longctx.runner.batches.judges import JudgesAsBatches
-from helm_longctx.runner.batches.submission import PROBE, Plan, make_batch_runner
+from helm_longctx.runner.batches.submission import PROBE, JudgesAsBatches, Plan, make_batch_runner
 from helm_longctx.runner.rejudge import Rejudger
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import NAME as LEDGER

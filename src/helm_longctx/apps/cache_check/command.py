@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import load_config
-from helm_longctx.config.logs import set_log_levels
-from helm_longctx.config.options import read_options, split_names, takes_options
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.load import load_config, read_options, split_names, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.lengths import length_label, parse_length

@@ -24,12 +24,11 @@ from helm_longctx.models.apis.usage import model_of, output_truncated, usage_of
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
-from helm_longctx.runner.helm_scenarios import make_scenario
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Spending
-from helm_longctx.runner.spool import Spool, StoredRequest
+from helm_longctx.runner.spool import Spool, StoredRequest, make_scenario
 from helm_longctx.runs.journal import Journal
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens

@@ -15,10 +15,8 @@ import typer
 import yaml
 
 from helm_longctx.apps.certify.search import SEEDS, Design
-from helm_longctx.config.load import load_config
-from helm_longctx.config.logs import set_log_levels
-from helm_longctx.config.options import read_options, split_names, takes_options
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.load import load_config, read_options, split_names, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument

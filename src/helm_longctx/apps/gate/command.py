@@ -15,9 +15,8 @@ import typer
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.logs import set_log_levels
-from helm_longctx.config.options import SELECTION, read_options, takes_options
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries
+from helm_longctx.config.load import SELECTION, read_options, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import points

@@ -28,10 +28,9 @@ from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage, usage_of
 from helm_longctx.models.scoring import ScoringRequest, check_scoring
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runner.helm_scenarios import make_scenario
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import find_client
-from helm_longctx.runner.spool import Spool
+from helm_longctx.runner.spool import Spool, make_scenario
 from helm_longctx.runs.durable import SealedLines
 from helm_longctx.tasks.entry import arguments_of_method, method_for
 from helm_longctx.tasks.task import LIKELIHOOD

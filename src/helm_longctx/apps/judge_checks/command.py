@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.config.logs import hide_chatter
 from helm_longctx.config.shared import (
     JsonPath,
     LocalPath,
@@ -19,6 +18,7 @@ from helm_longctx.config.shared import (
     check_folder,
     check_picture,
     fill_registries,
+    hide_chatter,
     without_helms_log,
 )
 from helm_longctx.data.root import DataRoot

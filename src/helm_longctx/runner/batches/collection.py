@@ -21,8 +21,14 @@ from helm_longctx.models.apis.batches import LostResultsError, Outcome, Service,
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.runner.batches.judges import JudgeClients, reply_store
-from helm_longctx.runner.batches.submission import ProviderError, find_service, settle, wrap_provider_errors
+from helm_longctx.runner.batches.submission import (
+    JudgeClients,
+    ProviderError,
+    find_service,
+    reply_store,
+    settle,
+    wrap_provider_errors,
+)
 from helm_longctx.runner.interruptions import explain_full_disk, stoppable
 from helm_longctx.runner.sending import find_client
 from helm_longctx.runs.journal import Journal
