@@ -85,29 +85,17 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
 
 
 def request_timeout() -> float:
-    """Return the number of seconds that a request may take.
-
-    Raises:
-        InputError: the variable has a wrong value.
-    """
+    """Return the seconds that a request may take, or raise an `InputError` if the variable has a wrong value."""
     return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
 
 
 def max_reply() -> int:
-    """Return the number of bytes that a reply of a server may have after decompression.
-
-    Raises:
-        InputError: the variable has a wrong value.
-    """
+    """Return the most bytes of a decompressed reply, or raise an `InputError` if the variable has a wrong value."""
     return int(number_setting(MAX_REPLY, DEFAULT_MAX_REPLY) * MEBIBYTE)
 
 
 def max_cost() -> float | None:
-    """Return the number of dollars that requests may cost; None for no limit.
-
-    Raises:
-        InputError: the variable has a wrong value.
-    """
+    """Return the limit in dollars, None for no limit, or raise an `InputError` if the variable has a wrong value."""
     return number_setting(MAX_COST, 1.0) if os.environ.get(MAX_COST) else None
 
 

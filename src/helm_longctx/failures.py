@@ -62,12 +62,7 @@ _DEPLOYMENT_FAILURES = {
 
 
 class FailureError(Exception):
-    """A failure of a known kind.
-
-    Args:
-        kind: the kind.
-        message: the reason, without the kind's label.
-    """
+    """A failure of a known kind. The message is the reason, without the kind's label."""
 
     def __init__(self, kind: Failure, message: str):
         super().__init__(message)
@@ -283,11 +278,7 @@ def describe_reason(reason: object) -> str:
 
 
 def check_reason(reason: object) -> str:
-    """Return the finish reason of an answer as HELM calls it: `stop`, `length`, or `unknown` if there is none.
-
-    Raises:
-        FailureError: the text is not an answer.
-    """
+    """Return HELM's `stop`, `length` or `unknown` for a finish reason. Raises a `FailureError` if it is no answer."""
     if kind := failure_of_reason(reason):
         raise FailureError(kind, describe_reason(reason))
     ending = ending_of(reason)

@@ -46,11 +46,7 @@ def model_name(model: str | Endpoint | LocalModel) -> str:
 
 
 def list_models(config: RunConfig) -> list[tuple[str | Endpoint | LocalModel, KeyPath]]:
-    """Return the models of a configuration with their places. A mapping with a path can stand for several.
-
-    Raises:
-        InputError: there is no model at a path.
-    """
+    """Return the models with their places; a path can stand for several. Raises an `InputError` if it has no model."""
     found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
@@ -220,11 +216,7 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
 
 
 def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
-    """Return the arguments of run entries that a model's mapping has in `sampling`.
-
-    Raises:
-        InputError: they are in a file that the model does not have.
-    """
+    """Return the arguments in a mapping's `sampling`. Raises an `InputError` if the model lacks the file with them."""
     if isinstance(model, str) or not model.sampling:
         return {}
     if isinstance(model.sampling, dict):

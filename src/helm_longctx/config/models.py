@@ -130,11 +130,7 @@ class ModelBook:
             raise
 
     def check_prices(self, names: list[str]) -> None:
-        """If there is a limit in dollars, check that the prices of models are known.
-
-        Raises:
-            InputError: a model's prices are not known.
-        """
+        """Raise an `InputError` if there is a limit in dollars, and the prices of a model are not known."""
         limit = self._config.limits.max_cost
         if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
             allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
@@ -212,11 +208,7 @@ def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
 
 
 def describe(model: Endpoint) -> probe.Endpoint:
-    """Return an endpoint as the configuration describes it, without asking its server.
-
-    Raises:
-        InputError: the address is invalid.
-    """
+    """Return an endpoint without asking its server. Raises an `InputError` if the address is invalid."""
     return probe.Endpoint(
         url=probe.base_url(model.url, model.api),
         api=model.api,

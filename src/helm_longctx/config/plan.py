@@ -265,11 +265,7 @@ Parts = tuple[str, dict[str, Any], KeyPath]
 
 
 def plan_entries(config: RunConfig) -> list[PlannedEntry]:
-    """Return the run entries of a configuration, each once.
-
-    Raises:
-        InputError: an entry, an argument or a length is invalid, or an entry has no model.
-    """
+    """Return the run entries, each once. Raises an `InputError` if one has an invalid part or no model."""
     planned: dict[str, PlannedEntry] = {}
     sampled = []
     for asked, at in list_models(config):

@@ -279,12 +279,7 @@ class Progress:
         self._bar.update()
 
     def show(self, in_flight: int, longest: float) -> None:
-        """Show progress if it was not shown for some time.
-
-        Args:
-            in_flight: number of requests that were sent and have not come back.
-            longest: seconds since the oldest of them was sent.
-        """
+        """Show progress now and then; the oldest request in flight was sent `longest` seconds ago."""
         now = time.monotonic()
         if now - self._last_shown < (LOG_EVERY if self._bar.disable else 1):
             return

@@ -95,10 +95,7 @@ class DigestStore(SqliteKeyValueStore):
         return digest(f"{self._server}\0{request_to_key(key)}")
 
     def add(self, name: str, value: dict[str, Any]) -> None:
-        """Store the reply to the request with a digest. It is on disk when this method returns.
-
-        Raises a `CacheError` if the file cannot be written.
-        """
+        """Store a reply under its digest. It is on disk afterwards. Raises a `CacheError` if it cannot be written."""
         self._sqlite_dict.add(request_to_key({"sha256": name}), value)
 
     def _digest(self, key: Mapping[str, Any]) -> dict[str, str]:
@@ -121,10 +118,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
     """Makes HELM give every client of a run a `DigestStore`."""
 
     def get_cache_config(self, shard_name: str) -> DigestCacheConfig:
-        """Return the config of a shard, in the same file as HELM's own runner uses.
-
-        Raises an `InputError` if the file cannot be used.
-        """
+        """Return the config of a shard, in HELM's own file, or raise an `InputError` if the file cannot be used."""
         path = super().get_cache_config(shard_name).path
         open_cache_file(path).check()
         # The server is that of the client that HELM is making now; HELM's other caches belong to no server.
@@ -217,10 +211,7 @@ class CacheFile:
         """Do nothing: the connection stays open."""
 
     def check(self) -> None:
-        """Open the file for writing, and create it if it does not exist.
-
-        Raises a `CacheError` if the file cannot be used.
-        """
+        """Open the file for writing, also a new one. Raises a `CacheError` if it cannot be used."""
         with self._open_connection() as connection:
             # Taking the write lock fails if the file is not writable or not a database.
             connection.execute("BEGIN IMMEDIATE")
@@ -253,18 +244,12 @@ class CacheFile:
         """Do nothing: each change is committed at once."""
 
     def add(self, key: str, value: Any) -> None:
-        """Store a value. It is on disk when this method returns.
-
-        Raises a `CacheError` if the file cannot be written.
-        """
+        """Store a value. It is on disk when this method returns. Raises a `CacheError` if it cannot be written."""
         with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
             connection.execute(_INSERT, (key, _seal(key, value)))
 
     def _value(self, key: str, data: bytes) -> Any:
-        """Return a stored value; None if it was changed after it was stored, or belongs to another key.
-
-        Values of HELM's own stores and of earlier versions have no digest.
-        """
+        """Return a stored value; None if it was changed or is another key's. Values of HELM's stores have no digest."""
         if _SEAL.fullmatch(data, len(data) - _SEAL_SIZE) and data[-_DIGITS:] != _digest(key, data[:-_SEAL_SIZE]):
             warn_once(f"the request cache {self._path}: answers were changed in it; they are asked for again")
             return None

@@ -340,10 +340,7 @@ def _add_follow_ups(
 
 
 def _typical_output(asked: StoredRequest) -> int:
-    """Return the typical number of output tokens of a request.
-
-    It is a little more than the longest reference, or else the loader's number, or else half of the limit.
-    """
+    """Return a little more than the longest reference's tokens, or else the loader's number, or half of the limit."""
     sample, limit = asked.sample, asked.request.max_tokens
     # With a second request, the first answer is reasoning, which is not similar to the references.
     references = [] if sample.follow_up else asked.state.instance.references

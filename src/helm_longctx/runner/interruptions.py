@@ -75,10 +75,7 @@ _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.S
 
 @contextmanager
 def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
-    """Turn the error of a full disk into one line.
-
-    Raises an `InputError` if a file cannot be written because the disk is full.
-    """
+    """Raise an `InputError` of one line if a file cannot be written because the disk is full."""
     try:
         yield
     except OSError as error:

@@ -110,10 +110,7 @@ def _sample(sample: TaskSample, spread: Spread) -> Sample:
 
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
-    """Return the spreads of the tasks in a suite's runs.
-
-    Raises an `InputError` if a run of the suite is damaged, or the suite has no scores.
-    """
+    """Return the spreads of a suite's tasks, or raise an `InputError` if a run is damaged, or none has scores."""
     found = [each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"]
     models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
     for result in choose_results(found, lambda each: (_key(each), each.model)):

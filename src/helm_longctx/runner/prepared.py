@@ -54,10 +54,7 @@ def may_exceed(entry: Entry, deployment: str) -> bool:
 
 
 def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
-    """Check that the shortest prompt can fit the window that the deployment's file or its server names.
-
-    Raises a `WindowError` if it cannot, so neither can the others.
-    """
+    """Raise a `WindowError` if not even the shortest prompt fits the window that the deployment or its server names."""
     window = deployment_window(deployment)
     shortest = min(requests, key=lambda each: each.characters, default=None)
     if window is None or shortest is None or shortest.sample.method:

@@ -110,10 +110,7 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
 
 
 def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
-    """Check that a deployment takes what the run's program sends.
-
-    Raises an `InputError` if it takes no native tool calls.
-    """
+    """Raise an `InputError` if a deployment does not take the native tool calls that the run's program sends."""
     method = find_program(requests[0].sample) if requests else None
     if method and method.needs_tools and not sender.takes_tools:
         raise InputError(

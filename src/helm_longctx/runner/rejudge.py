@@ -135,10 +135,7 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:
-    """Yield the folders of a suite's finished runs that have a judge.
-
-    Raises an `InputError` if a run spec is damaged.
-    """
+    """Yield the folders of finished runs with a judge. Raises an `InputError` if a run spec is damaged."""
     for run, spec in read_run_specs(suite):
         with reading(run / RUN_SPEC):
             is_judged = bool(spec.get("annotators"))
@@ -147,10 +144,7 @@ def judged_runs(suite: Path) -> Iterator[Path]:
 
 
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
-    """Return the run spec for judging again, with the installed package's classes.
-
-    The classes are made from the run entry, because the spec may have the class paths of an older version.
-    """
+    """Return the run spec for judging again. It has the classes of today, because the spec may have older paths."""
     if "entry" not in spec.scenario_spec.args:
         raise InputError(f"run {spec.name} is not a run of this package; leave it out")
     name = str(spec.scenario_spec.args["entry"])
@@ -186,10 +180,7 @@ def _without_judge(name: str) -> str:
 
 
 def load_object(path: Path, kind: Any) -> Any:
-    """Read one of HELM's objects, or a list of them (`list[Stat]`), from a file of a run.
-
-    Raises an `InputError` if the file is missing or damaged.
-    """
+    """Read an object of HELM, or a list of them (`list[Stat]`). Raises an `InputError` if the file cannot be read."""
     try:
         return from_json(path.read_bytes(), kind)
     except Exception as error:

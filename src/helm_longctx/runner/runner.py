@@ -126,11 +126,7 @@ class Strategy:
 
     @contextmanager
     def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
-        """Hold what all runs need while the block makes them.
-
-        Args:
-            specs: the runs that the runner streams.
-        """
+        """Hold what all runs that the runner streams need, while the block makes them."""
         yield
 
     def lock(self, run_path: Path) -> AbstractContextManager[None]:
@@ -382,10 +378,7 @@ class LongContextRunner(Runner):
                 return adapt_for_helm(scenario.get_instances(folder), adapter, *options)
 
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
-        """Open the journal of a run in a folder, whose answers count only for the run's server.
-
-        Raises an `InputError` if it is damaged.
-        """
+        """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""
         credentials, proxy = self.annotator_executor.factory.credentials, self.executor.execution_spec.url or None
         server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
         return Journal(run_path, server, self.strategy.process)

@@ -57,11 +57,7 @@ def make_sender(context: Context, deployment: str) -> Sender:
 
 
 def find_client(context: LocalContext, deployment: str) -> Client:
-    """Return HELM's client of a deployment.
-
-    Raises:
-        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
-    """
+    """Return HELM's client, or raise an `InputError` if a package or a key is missing, or an argument is wrong."""
     try:
         # HELM has no public method to make a client without a request.
         return context.client._get_client(deployment)
@@ -103,12 +99,7 @@ def has_changed(path: Path, deployment: str) -> bool:
 
 
 class Departures:
-    """Frees the memory of each model after its last run.
-
-    Args:
-        context: HELM's context, which keeps a client for each deployment.
-        specs: the runs, each of which ends with a call of `leave`.
-    """
+    """Frees the memory of each model after its last run. Each of `specs` ends with a call of `leave`."""
 
     def __init__(self, context: Context, specs: Iterable[RunSpec]):
         self._context = context

@@ -28,13 +28,7 @@ FIRST, GROWTH = 32, 1.5
 
 @dataclass(frozen=True)
 class Stop:
-    """How a question about runs ended.
-
-    Args:
-        specs: the runs, one for each model.
-        verdict: the answer; its text is empty if the question is open.
-        instances: number of instances with an answer.
-    """
+    """How a question about runs, one for each model, ended. The verdict's text is empty if the question is open."""
 
     specs: Sequence[RunSpec]
     verdict: Verdict

@@ -124,11 +124,7 @@ def _row_key(row: PerInstanceStats) -> Key:
 
 
 def _compare(stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False) -> Iterator[str]:
-    """Compare stored means with those computed from the statistics of the answers.
-
-    Args:
-        is_all: whether `expected` has all statistics, and not only some.
-    """
+    """Compare stored means with expected ones. `is_all`: whether these are all statistics, and not only some."""
     stored = {stat.name: stat.mean for stat in stats}
     for name in stored if is_all else stored.keys() & expected.keys():
         if name not in expected:

@@ -165,10 +165,7 @@ class Submission:
         settle(ledger, receiver, self._service)
 
     def send_all(self, requests: Mapping[str, Unsent], batch_size: int | None) -> None:
-        """Send those requests that are in no batch.
-
-        Raises an `InputError` if the model cannot be asked, or a batch cannot be created.
-        """
+        """Send those in no batch. Raises an `InputError` if the model cannot be asked, or no batch can be created."""
         pending = self.pending(requests)
         self._waiting = len(requests) - len(pending)
         if pending and self._service.has_server:
@@ -272,10 +269,7 @@ def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path
 
 
 def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
-    """Find those batches of the receiver whose identifiers an interrupted command has not stored.
-
-    Raises an `InputError` if the provider cannot be asked.
-    """
+    """Find batches whose identifiers were lost in an interruption. Raises an `InputError` if they cannot be listed."""
     doubtful = ledger.doubtful_parts(receiver)
     if not doubtful:
         return
@@ -306,10 +300,7 @@ class ProviderError(InputError):
 
 @contextmanager
 def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> Iterator[None]:
-    """Convert an error of a provider's package to an error of a kind, whose line starts with `what`.
-
-    Raises an `InputError` if the block failed.
-    """
+    """Raise an error of a provider's package as an `InputError` of a kind, whose line starts with `what`."""
     try:
         yield
     except (InputError, OSError):
@@ -366,10 +357,7 @@ def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
 
 
 def service_name(client: Client, deployment: str, as_files: bool) -> str:
-    """Return the name of the service that answers batches of a deployment.
-
-    Raises an `InputError` if the deployment has none.
-    """
+    """Return the name of the service for a deployment's batches, or raise an `InputError` if it has none."""
     kind = "batch_files" if as_files else "batches"
     service: type[Service] | None = getattr(getattr(client, "provider", None), kind, None)
     if service is None:
@@ -391,11 +379,7 @@ class JudgeClients:
         self._clients: dict[str, Client] = {}
 
     def client(self, deployment: str) -> Any:
-        """Return the client of a judge, with the key that is valid now.
-
-        Raises:
-            InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
-        """
+        """Return a judge's client with the key that is valid now. Raises an `InputError` if it cannot be made."""
         with wrap_provider_errors(f"judge {deployment} cannot be asked", InputError):
             if deployment not in self._clients:
                 self._clients[deployment] = judge_client(deployment, self._helm_client)

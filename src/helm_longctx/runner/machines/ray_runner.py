@@ -82,10 +82,7 @@ class Job:
     tokenizers: Sequence[TokenizerConfig] = field(default_factory=lambda: [*TOKENIZER_NAME_TO_CONFIG.values()])
 
     def enter(self) -> None:
-        """Set up this process, a worker, like the driver's.
-
-        Raises an `InputError` if this machine does not have the driver's disk.
-        """
+        """Set up this worker like the driver's process. Raises an `InputError` if it lacks the driver's disk."""
         runs = Path(self.folder, self.arguments["output_path"], "runs", self.arguments["suite"])
         if not runs.is_dir():
             host = os.uname().nodename
@@ -146,11 +143,7 @@ def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
 
 
 def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
-    """Make a run from existing answers. This is a Ray task.
-
-    Args:
-        shards: results of the tasks for which Ray waits.
-    """
+    """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments).run_one(run_spec)
 
