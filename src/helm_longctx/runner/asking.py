@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Generic, NamedTuple, TypeVar
@@ -41,8 +41,26 @@ from helm_longctx.tasks.sample import Sample
 SETTLE = 10.0
 """Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
 
+TICK = 1.0
+"""Seconds between two checks of the requests in flight."""
+
+LOG_EVERY = 60.0
+"""Seconds between two progress lines in the log, if there is no terminal."""
+
+MEMORY_TOKENS = 4_000_000
+"""Tokens of prompts after which memory is given back. This takes milliseconds."""
+
+GIVE_UP = 10
+"""Number of failures in a row that ends a run, because the server no longer answers."""
+
+_ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
+"""Failures that say nothing about other requests, once the model has answered a request."""
+
 LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 
 class PendingRequest(NamedTuple):
@@ -104,17 +122,15 @@ class Asking:
     Args:
         journal: has the answers from before a crash, and gets the new ones.
         spending: adds up the costs.
+
+    Attributes:
+        limit: seconds that a call may take; None for no limit.
     """
 
     def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
-        self.sender, self.journal = sender, journal
-        self.spending, self.progress, self._memory = spending, Progress(total), Memory()
+        self.sender, self.journal, self.limit = sender, journal, sender.limit
+        self.spending, self.progress = spending, Progress(total)
         self._breaker, self._odd = Breaker(total, bool(journal)), Oddities()
-
-    @property
-    def limit(self) -> float | None:
-        """Seconds that a call may take; None for no limit."""
-        return self.sender.limit
 
     def reserve(self, number: int, asked: StoredRequest, in_flight: int) -> bool:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
@@ -133,12 +149,9 @@ class Asking:
         return replace(asked.state, result=result)
 
     def __call__(self, pending: PendingRequest) -> RequestResult:
-        """Return the result of a request, and of the one that follows it, if there is one.
+        """Return the result of a request, and of the one that follows it, if there is one; it is on disk.
 
-        Each answer is on disk when this returns.
-
-        Raises:
-            InputError: a client got bad input.
+        Raises an `InputError` if a client got bad input.
         """
         asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
 
@@ -177,14 +190,13 @@ class Asking:
         Raises an `InputError` if further requests would fail, too, or a client got bad input.
         """
         result = call.result() if call else self.late_failure()
-        sample = asked.sample
+        sample, instance = asked.sample, asked.state.instance.id
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
-        self._memory.release(tokens)
         self.settle(number, result, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
-        self._breaker.add(asked.state.instance.id, result, weight=1 if call else LATE)
-        self._odd.add(asked.state.instance.id, sample, result)
+        self._breaker.add(instance, result, weight=1 if call else LATE)
+        self._odd.add(instance, sample, result)
         return replace(asked.state, result=result), failure_of(result) is None
 
     def late_failure(self) -> RequestResult:
@@ -213,43 +225,14 @@ def make_failure(error: str) -> RequestResult:
     return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=redact(error))
 
 
-MEMORY_TOKENS = 4_000_000
-"""Tokens of prompts after which memory is given back. This takes milliseconds."""
+def release_memory() -> None:
+    """Give free memory back to the system, if the allocator is glibc's; others need no call.
 
-
-class Memory:
-    """Counts the tokens of prompts that are not needed any more. Only one thread may use it."""
-
-    def __init__(self) -> None:
-        self._tokens = 0
-
-    def release(self, tokens: int) -> None:
-        """Count a prompt. Now and then, give free memory back to the system."""
-        self._tokens += tokens
-        if self._tokens >= MEMORY_TOKENS:
-            self._tokens = 0
-            if trim := _find_trim():
-                trim(0)
-
-
-@cache
-def _find_trim() -> Callable[[int], int] | None:
-    """Return glibc's function that gives free memory back; None for other allocators, which need none."""
-    try:
-        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # TypeError on Windows
-        return None
-    return trim
-
-
-LOG_EVERY = 60.0
-"""Seconds between two progress lines in the log, if there is no terminal."""
-
-GIVE_UP = 10
-"""Number of failures in a row that ends a run, because the server no longer answers."""
-
-_ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
-"""Failures that say nothing about other requests, once the model has answered a request."""
+    Each request copies its prompt several times. glibc keeps memory that was freed, in up to eight arenas for each
+    core, so with many threads a run would take two or three times the memory that its prompts need.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # TypeError on Windows
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Progress:
@@ -271,8 +254,11 @@ class Progress:
         self._bar.update()
 
     def count(self, tokens: int, result: RequestResult) -> None:
-        """Count a request that was sent and has come back."""
+        """Count a request that was sent and has come back. Now and then, memory is released."""
+        before = self._tokens // MEMORY_TOKENS
         self._tokens += tokens
+        if self._tokens // MEMORY_TOKENS > before:
+            release_memory()
         self._answered += result.success
         self._cached += result.success and result.cached
         self._failures += not result.success
@@ -322,14 +308,9 @@ class Breaker:
         self._in_a_row = 0
 
     def add(self, name: str | None, result: RequestResult, weight: int = 1) -> None:
-        """Count the result of a request.
+        """Count the result for an instance; a failure counts as `weight` failures.
 
-        Args:
-            name: the instance's, for the log.
-            weight: how many failures a failure counts as.
-
-        Raises:
-            InputError: further requests would fail, too.
+        Raises an `InputError` if further requests would fail, too.
         """
         kind = failure_of(result)
         if kind is None:
@@ -357,8 +338,8 @@ class Oddities:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:
-        self._kinds: Counter[str] = Counter()
-        self._answers = 0
+        self._answers = self._empty = 0
+        self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
     def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
@@ -366,34 +347,24 @@ class Oddities:
         if failure_of(result) is not None:
             return
         self._answers += 1
-        self._kinds["empty"] += is_empty(result)
-        usage = usage_of(result)
-        if usage is None:
+        self._empty += is_empty(result)
+        if (usage := usage_of(result)) is None:
             return
         self._counts.append((sample, usage.counted_tokens))
-        if (tokens := find_cut(sample, usage.counted_tokens)) is None:
-            return
-        self._kinds["cut"] += 1
-        if self._kinds["cut"] == 1:
+        tokens = find_cut(sample, usage.counted_tokens)
+        if tokens is not None and not self._is_cutting:
+            self._is_cutting = True
             about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
             hwarn(f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted")
 
     def finish(self) -> None:
         """Log how many answers of each kind there are."""
-        limit = find_limit(self._counts)
-        if limit is not None:
+        if (limit := find_limit(self._counts)) is not None:
             hwarn(f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones")
         if number := sum(find_cut(*each, limit) is not None for each in self._counts):
             hwarn(f"the server has cut {number} of {self._answers} prompts, so their scores do not compare")
-        if number := self._kinds["empty"]:
-            hwarn(f"{number} of {self._answers} answers are empty")
-
-
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
-
-TICK = 1.0
-"""Seconds between two checks of the requests in flight."""
+        if self._empty:
+            hwarn(f"{self._empty} of {self._answers} answers are empty")
 
 
 class Calls(Generic[Item, Outcome]):

@@ -328,15 +328,11 @@ class ProgramAsking(Asking):
         self, sender: Sender, journal: Journal, spending: Spending, total: int, parallelism: int, folder: Path
     ):
         super().__init__(sender, journal, spending, total)
+        self.limit = None  # each request of a program has a limit, and the program has none for all of them
         self.gate = _Gate(journal, spending, parallelism, sender)
         self.shared: dict[Any, Any] = {}
         self._parallelism, self._folder, self._lock = parallelism, folder, threading.Lock()
         (folder / STEPS).write_bytes(b"")
-
-    @property
-    def limit(self) -> float | None:
-        """None: each request of a program has a time limit, and the program has none for all of them."""
-        return None
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return None: the program is called again, and gets the replies that are in the journal."""
