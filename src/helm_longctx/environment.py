@@ -58,21 +58,16 @@ _CUDA = "libtorch_cuda.so"
 
 
 def page_address(page: str) -> str:
-    """Return where a page of the documentation is on this machine, because the documentation has no site yet.
-
-    Args:
-        page: its name in the folder `docs` without `.md`, with or without an anchor, such as `judges#keys`.
-    """
+    """Return where a page, such as `judges#keys`, is on this machine. The documentation has no site yet."""
     name, mark, anchor = page.partition("#")
     folder = PAGES if PAGES.is_dir() else Path(__file__).parents[2] / "docs"
     return f"{folder / name}.md{mark}{anchor}"
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:
-    """Return the number in an environment variable, or the default if the variable is not set or empty.
+    """Return the number in an environment variable, or the default if it is not set or empty.
 
-    Raises:
-        InputError: the value is not a number above 0, or not a whole number although `whole` is set.
+    Raises an `InputError` if it is not a number above 0, or not a whole number although `whole` is set.
     """
     value = os.environ.get(name) or str(default)
     try:
@@ -100,27 +95,21 @@ def max_cost() -> float | None:
 
 
 def require(extra: str, purpose: str) -> None:
-    """Check that an extra is installed, before calls are made that cost money.
+    """Raise an `InputError` that says how to install an extra, if it is missing, before calls cost money.
 
     Args:
         extra: the extra's name in setup.cfg.
         purpose: what needs the extra. The error starts with it.
-
-    Raises:
-        InputError: a package is missing. The message says how to install the extra.
     """
     require_modules(EXTRAS[extra], purpose, f"helm-longctx[{extra}]")
 
 
 def require_modules(modules: Sequence[str], purpose: str, install: str) -> None:
-    """Check that modules are installed.
+    """Raise an `InputError` that says how to install modules, if one is missing.
 
     Args:
         purpose: what needs the modules. The error starts with it.
         install: what pip has to install.
-
-    Raises:
-        InputError: a module is missing. The message says how to install it.
     """
     if missing := [module for module in modules if not is_installed(module)]:
         raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install '{install}'")

@@ -42,11 +42,7 @@ def error_text(error: BaseException) -> str:
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
-    """Return an `InputError` that names an argument and its value, and says what to give instead.
-
-    Args:
-        allowed: names of which one can be chosen, or a text that describes the allowed values.
-    """
+    """Return an `InputError` with an argument, its value, and what is allowed: names, or a text that describes it."""
     advice = f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
@@ -71,21 +67,13 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
 
 
 def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
-    """Return `; did you mean b?` for the names with the most similar spelling; empty if none is similar.
-
-    Args:
-        most: largest number of names.
-    """
+    """Return `; did you mean b?` for up to `most` names with the most similar spelling; empty if none is similar."""
     similar = find_similar(value, names, most)
     return f"; did you mean {', '.join(similar)}?" if similar else ""
 
 
 def find_similar(value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
-    """Return up to `most` names with the most similar spelling, the most similar one first.
-
-    Args:
-        likeness: 1 for equal names, 0 for names without a common letter.
-    """
+    """Return up to `most` names with a similar spelling, the most similar first. Equal names have the likeness 1."""
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
     similar = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most, cutoff=likeness)
     return [by_lower[name] for name in similar]

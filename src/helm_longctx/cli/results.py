@@ -16,17 +16,7 @@ from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import make_boards, read_suite
 from helm_longctx.results.cells import score_tables
-from helm_longctx.results.leaderboard.schema import (
-    add_groups,
-    all_sections,
-    fit_helm,
-    make_schema,
-    merge_schemas,
-    read_helm_schema,
-    restrict_columns,
-    restrict_groups,
-    suite_schema,
-)
+from helm_longctx.results.leaderboard import schema as schemas
 from helm_longctx.results.printing import answer_addresses, leaderboard_rows, notes
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.reference import write_reference
@@ -47,24 +37,24 @@ def schema(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print a schema for `helm-summarize --schema-path`: the groups of our benchmarks and of another schema."""
-    helm = read_helm_schema(None)
-    theirs = read_helm_schema(other) if other else helm
+    helm = schemas.read_helm_schema(None)
+    theirs = schemas.read_helm_schema(other) if other else helm
     if suite:
         folder = suite_folder(output_path, suite)
         boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-        ours = fit_helm(suite_schema(boards), boards)
+        ours = schemas.fit_helm(schemas.suite_schema(boards), boards)
         specs = list(read_run_specs(folder))
         groups = {name for _, spec in specs for name in spec["groups"]}
         if not other:
             finished = [run / STATS for run, _ in specs if (run / STATS).exists()]
             statistics = {each["name"]["name"] for path in finished for each in read_json(path)}
-            theirs = restrict_columns(restrict_groups(theirs, groups), statistics)
+            theirs = schemas.restrict_columns(schemas.restrict_groups(theirs, groups), statistics)
     else:
-        ours = fit_helm(make_schema(all_sections(BENCHMARKS)))
+        ours = schemas.fit_helm(schemas.make_schema(schemas.all_sections(BENCHMARKS)))
         groups = set()
     # The user's schema may lack the statistics that HELM adds to all runs.
     theirs = {**theirs, "metrics": [*helm["metrics"], *theirs.get("metrics", ())]}
-    content = add_groups(merge_schemas(ours, theirs, theirs_first=bool(other)), groups)
+    content = schemas.add_groups(schemas.merge_schemas(ours, theirs, theirs_first=bool(other)), groups)
     yaml.safe_dump(content, sys.stdout, sort_keys=False, allow_unicode=True)
 
 
@@ -80,7 +70,7 @@ def summarize(
     """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
     suite_folder(output_path, suite)  # report a misspelled suite at once
     if schema_path:
-        read_helm_schema(schema_path)  # report a wrong file at once
+        schemas.read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
     show_scores(suite, output_path, schema_path, as_json)
 

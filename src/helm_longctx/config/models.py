@@ -98,8 +98,7 @@ class ModelBook:
     def ask_servers(self) -> None:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
 
-        Raises:
-            InputError: a server cannot be reached, refuses the key, does not have the model, or answers no such style.
+        Raises an `InputError` if a server cannot be reached, refuses the key, or lacks the model or the style.
         """
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:

@@ -47,12 +47,7 @@ from helm_longctx.tasks.task import GIVEN_TEXTS
 
 @dataclass(frozen=True)
 class PlannedEntry:
-    """A checked run entry.
-
-    Args:
-        path: the entry's place in the configuration.
-        model: the model that the entry names; empty if it names none.
-    """
+    """A checked run entry, its place in the configuration, and the model that it names; empty if it names none."""
 
     text: str
     path: KeyPath
@@ -375,11 +370,7 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
 
 
 def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:
-    """Return the lengths at which a task is run, each with its place; a single None for a task without lengths.
-
-    Args:
-        own: the arguments that the task itself has.
-    """
+    """Return the lengths of a task with its own arguments, each with its place; a single None if it has no lengths."""
     if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:

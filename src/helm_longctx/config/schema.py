@@ -98,12 +98,7 @@ class Section(BaseModel):
 
 
 def key_error(key: str, message: str) -> PydanticCustomError:
-    """Return an error about one key of a mapping, not about the whole mapping.
-
-    Args:
-        key: the key. It is added to the error's location.
-        message: text that says what is wrong and what to do.
-    """
+    """Return an error about one key, which is added to the error's location. The message says what to do."""
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
 

@@ -64,11 +64,7 @@ Outcome = TypeVar("Outcome")
 
 
 class PendingRequest(NamedTuple):
-    """A request, and the beginning that its prompt shares with others; None if the provider cannot use that.
-
-    Args:
-        in_batch: whether the others are in a batch.
-    """
+    """A request, the beginning that it shares with others if the provider uses it, and whether they are in a batch."""
 
     request: StoredRequest
     beginning: Beginning | None = None

@@ -127,20 +127,14 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
-    """Replace the SQLite cache of an execution spec by ours. With MongoDB or no cache the spec stays unchanged.
-
-    Raises a `RuntimeError` if this version of HELM makes its stores or clients in another way.
-    """
+    """Replace the SQLite cache of an execution spec by ours. With MongoDB or no cache the spec stays unchanged."""
     config = spec.sqlite_cache_backend_config
     ours = digest_cache(config.path if config else "")
     return replace(spec, sqlite_cache_backend_config=ours) if config else spec
 
 
 def digest_cache(folder: str) -> DigestCacheBackendConfig:
-    """Return the config of a cache in a folder, and make HELM open our stores.
-
-    Raises a `RuntimeError` if this version of HELM makes its stores or clients in another way.
-    """
+    """Return the config of a cache. Raises a `RuntimeError` if this version of HELM makes stores in another way."""
     apply_patches()
     return DigestCacheBackendConfig(folder)
 
@@ -235,10 +229,10 @@ class CacheFile:
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Store a value. A failure is only logged, once, because the caller already has the answer."""
-        self._write(_INSERT, key, _seal(key, value))
+        self._writer.add((_INSERT, (key, _seal(key, value))))
 
     def __delitem__(self, key: str) -> None:
-        self._write("DELETE FROM unnamed WHERE key = ?", key)
+        self._writer.add(("DELETE FROM unnamed WHERE key = ?", (key,)))
 
     def commit(self) -> None:
         """Do nothing: each change is committed at once."""
@@ -254,9 +248,6 @@ class CacheFile:
             warn_once(f"the request cache {self._path}: answers were changed in it; they are asked for again")
             return None
         return pickle.loads(data)  # noqa: S301  # the format of HELM's files
-
-    def _write(self, statement: str, *values: object) -> None:
-        self._writer.add((statement, values))
 
     def _commit(self, changes: Sequence[Change]) -> None:
         """Make changes in one transaction. After a failed one, the next does not wait for locks."""

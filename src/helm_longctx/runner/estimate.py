@@ -23,16 +23,8 @@ from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.runner import prefixes
 from helm_longctx.runner.follow_up import most_follow_up_tokens
-from helm_longctx.runner.prefixes import (
-    Key,
-    Pays,
-    cacheable_beginnings,
-    caching_pays,
-    order_by_prefix,
-    prefix_keys,
-    warming_pays,
-)
 from helm_longctx.runner.programs import has_programs, plan_steps
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import Spool, StoredRequest, is_long_context, make_scenario, store_prompts
@@ -179,11 +171,7 @@ class Rate:
 
 
 def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any], rate: Rate) -> Estimate:
-    """Estimate a run.
-
-    Raises:
-        InputError: the run is of another scenario of HELM, data is missing or malformed, or prompts do not fit.
-    """
+    """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
     if not is_long_context(spec):
         raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
@@ -191,10 +179,10 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         every = runner.adapt(spec, make_scenario(spec), spool)
-        disk_bytes = _disk_bytes(spec, every, order_by_prefix(prefix_keys(each.text() for each in every)), Path(folder))
+        disk_bytes = _disk_bytes(spec, every, Path(folder))
         questions = [each for each in every if each.state.result is None]  # a result is of an earlier run
         requests = plan_steps(questions, spool) if has_programs(questions) else questions
-        keys = prefix_keys(each.text() for each in requests)
+        keys = prefixes.prefix_keys(each.text() for each in requests)
         counter = load_deployment_counter(deployment.name)
         names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         counts = count_prompts(requests, counter, splits_digits(names))
@@ -279,13 +267,7 @@ def _text(request: Request) -> str:
 
 
 class _Usages(NamedTuple):
-    """The tokens of each request, as far as the provider's cache makes them cheaper.
-
-    Args:
-        direct: if requests are sent on their own.
-        batched: if they are sent in a batch, except those that fill the cache, which have written tokens.
-        write_price: see `Provider.batch_write_price`.
-    """
+    """The tokens of each request with the provider's cache, sent on its own or in a batch, which some fill first."""
 
     direct: list[Usage]
     batched: list[Usage]
@@ -296,23 +278,23 @@ def _find_usages(
     deployment: ModelDeployment,
     requests: Sequence[StoredRequest],
     tokens: Sequence[int],
-    keys: Sequence[Key],
+    keys: Sequence[prefixes.Key],
     prices: Prices | None,
 ) -> _Usages:
     client = get_class_by_name(deployment.client_spec.class_name)
     keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
     # Only our clients have a provider.
     write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
-    ways = (caching_pays(prices), warming_pays(prices, write_price, tokens))
+    ways = (prefixes.caching_pays(prices), prefixes.warming_pays(prices, write_price, tokens))
     direct, batched = (list(_usages(requests, tokens, keys, pays)) for pays in ways)
     return _Usages(direct, batched, write_price)
 
 
 def _usages(
-    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[Key], pays: Pays
+    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[prefixes.Key], pays: prefixes.Pays
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = cacheable_beginnings([each.request for each in requests], keys, pays)
+    beginnings = prefixes.cacheable_beginnings([each.request for each in requests], keys, pays)
     written = set()
     for each, count, beginning in zip(requests, tokens, beginnings, strict=True):
         if beginning is None:
@@ -405,10 +387,11 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], order: Sequence[int], folder: Path) -> int:
+def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) -> int:
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
     if is_our_method(spec.adapter_spec.method):
-        store_prompts(folder, requests, order)
+        keys = prefixes.prefix_keys(each.text() for each in requests)
+        store_prompts(folder, requests, prefixes.order_by_prefix(keys))
     write_json(folder / STATES, (each.written(each.state) for each in requests))
     tasks = {each.state.instance.sub_split for each in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES

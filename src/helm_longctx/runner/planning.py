@@ -71,12 +71,7 @@ class Plan:
 def make_plans(
     estimates: Iterable[Estimate], known: Mapping[TaskKey, Spreads], difference: float | None = None
 ) -> list[Plan]:
-    """Plan the sample of each task of each run.
-
-    Args:
-        known: the spreads of earlier runs; see `read_spreads`.
-        difference: the wanted difference, 0 to 1.
-    """
+    """Plan the sample of each task of each run, with the `known` spreads, for a wanted difference from 0 to 1."""
     plans = []
     for estimate, sample in ((each, sample) for each in estimates for sample in each.samples):
         spreads, price = find_spreads(sample, known), estimate.dollars.typical

@@ -18,16 +18,8 @@ from helm.common.hierarchical_logger import hlog, htrack_block
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import deployment_window
 from helm_longctx.models.apis.sending import Sender
+from helm_longctx.runner import prefixes
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
-from helm_longctx.runner.prefixes import (
-    Beginning,
-    Key,
-    Pays,
-    cacheable_beginnings,
-    caching_pays,
-    order_by_prefix,
-    prefix_keys,
-)
 from helm_longctx.runner.programs import ProgramAsking, check_programs, has_programs
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest
@@ -107,8 +99,8 @@ class PreparedRun:
         return is_our_method(self.spec.adapter_spec.method)
 
     @cached_property
-    def _keys(self) -> list[Key]:
-        return prefix_keys(each.text() for each in self.requests)
+    def _keys(self) -> list[prefixes.Key]:
+        return prefixes.prefix_keys(each.text() for each in self.requests)
 
     def order(self) -> list[int]:
         """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
@@ -116,35 +108,32 @@ class PreparedRun:
         In this order servers and the compressor can reuse a common prefix, and functions the context of the question
         before.
         """
-        order = order_by_prefix(self._keys)
+        order = prefixes.order_by_prefix(self._keys)
         if not self.sender.takes_facts:
             return order
         # Contexts can differ within the last step of their prefixes, or be shorter than one.
         places: dict[str, int] = {}
         return sorted(order, key=lambda number: places.setdefault(self.requests[number].context_digest(), len(places)))
 
-    def beginnings(self, numbers: Sequence[int], pays: Pays) -> list[Beginning | None]:
+    def beginnings(self, numbers: Sequence[int], pays: prefixes.Pays) -> list[prefixes.Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
         keys = [self._keys[number] for number in numbers] if self.sender.caches_prompts else [[]] * len(numbers)
-        return cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
+        return prefixes.cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
 
     def name(self, each: StoredRequest) -> str:
         """Return the name of a request in the journal."""
         return self.journal.name(each.request, each.digest)
 
     def ask(self) -> Answers:
-        """Send each request that has no answer yet, from several threads.
-
-        Raises an `InputError` if the model cannot be asked, or a limit is reached.
-        """
+        """Send requests without an answer. Raises an `InputError` at a limit, or if the model cannot be asked."""
         total, order = len(self.requests), self.order()
         settings = self.sender, self.journal, self.spending, total
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)
-            beginnings: list[Beginning | None] = [None] * total
+            beginnings: list[prefixes.Beginning | None] = [None] * total
             asking: Asking = ProgramAsking(*settings, self.parallelism, self.path)
         else:
-            beginnings = self.beginnings(range(total), caching_pays(self.spending.prices))
+            beginnings = self.beginnings(range(total), prefixes.caching_pays(self.spending.prices))
             asking = Asking(*settings)
         with htrack_block(f"{total} requests"):
             hlog(self.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"

@@ -35,10 +35,9 @@ from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.answers import STEPS
 from helm_longctx.runs.conversation import elide_messages, request_text, without_text
 from helm_longctx.runs.journal import Journal, request_name
-from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method
+from helm_longctx.tasks.methods.method import MAX_REQUESTS
 from helm_longctx.tasks.methods.question import Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
-from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
     from helm_longctx.runner.prepared import PreparedRun
@@ -53,11 +52,6 @@ class _StopError(BaseException):
     def __init__(self, reason: RequestResult | InputError | None = None):
         super().__init__()
         self.reason = reason
-
-
-def find_program(sample: Sample) -> Method | None:
-    """Return the method whose program answers a question; None if its request is the question's."""
-    return METHODS[sample.method["name"]] if sample.method else None
 
 
 def has_programs(requests: Sequence[StoredRequest]) -> bool:
@@ -111,7 +105,8 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
 
 def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
     """Raise an `InputError` if a deployment does not take the native tool calls that the run's program sends."""
-    method = find_program(requests[0].sample) if requests else None
+    sample = requests[0].sample if requests else None
+    method = METHODS[sample.method["name"]] if sample and sample.method else None
     if method and method.needs_tools and not sender.takes_tools:
         raise InputError(
             f"method={method.name} needs native tool calls, which the client of"
@@ -293,10 +288,8 @@ class _Conversation:
 
     def join(self, text: str, notes: Mapping[str, Any]) -> RequestResult:
         """Return the result of the question: the answer, with the tokens and the time of all requests."""
-        finish = {"reason": "unknown"}
-        if self.last and self.last.completions:
-            finish = {"reason": (self.last.completions[0].finish_reason or {}).get("reason", "unknown")}
-        output = GeneratedOutput(text, 0, [], finish)
+        ending = self.last.completions[0].finish_reason if self.last and self.last.completions else None
+        output = GeneratedOutput(text, 0, [], {"reason": (ending or {}).get("reason", "unknown")})
         result = RequestResult(
             True,
             [],
@@ -316,13 +309,7 @@ def _refuse(reason: str) -> RequestResult:
 
 
 class ProgramAsking(Asking):
-    """Answers questions by their program.
-
-    Args:
-        sender, journal, spending, total: as for `Asking`.
-        parallelism: most requests in flight, of all questions together.
-        folder: the run's folder, which gets the steps.
-    """
+    """Answers questions by programs, which have at most `parallelism` requests in flight. The folder gets the steps."""
 
     def __init__(
         self, sender: Sender, journal: Journal, spending: Spending, total: int, parallelism: int, folder: Path
@@ -391,8 +378,7 @@ class ProgramAsking(Asking):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_StopError))
                 thread.join(TICK)
                 if not outcome or isinstance(outcome[0], _StopError):
-                    text = f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request"
-                    return _refuse(text)
+                    return _refuse(f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request")
         ending = outcome[0].reason if isinstance(outcome[0], _StopError) else outcome[0]
         if isinstance(ending, RequestResult):
             return ending
@@ -402,16 +388,21 @@ class ProgramAsking(Asking):
 _running = threading.local()
 
 
+def _call_program(asked: StoredRequest, question: Question) -> Any:
+    """Return what the program of a question returns, which can be anything."""
+    assert asked.sample.method
+    answer = METHODS[asked.sample.method["name"]].answer
+    assert answer
+    return answer(question)
+
+
 def _call(conversation: _Conversation) -> RequestResult | BaseException:
     _watch_forks()
-    method = find_program(conversation.asked.sample)
-    assert method
-    assert method.answer
     _running.conversation = conversation
     try:
         question = make_question(conversation.asked, conversation.send)
         question.pause, question.shared = conversation.pausing, conversation.asking.shared
-        text = method.answer(question)
+        text = _call_program(conversation.asked, question)
         if conversation.forks:
             return _refuse(f"{conversation._name} started a process with fork")
         if not isinstance(text, str):
@@ -470,8 +461,8 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
             results = [result for name in names if (result := run.journal.get(name))]
             if len(results) == len(steps):
                 return [Reply(result.completions[0].text, calls_of(result)) for result in results]
-            missing = {name: each for name, each in zip(names, stored, strict=True) if not run.journal.get(name)}
-            requests.update(missing)
+            pairs = zip(names, stored, strict=True)
+            requests.update((name, each) for name, each in pairs if not run.journal.get(name))
             raise _StopError
 
         _dry_run(asked, reply, shared)
@@ -480,11 +471,6 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
 
 def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]], shared: dict[Any, Any]) -> None:
     """Call the program of a question without the model, until it ends in any way or asks for too much."""
-    method = find_program(asked.sample)
-    assert method
-    assert method.answer
-    assert asked.sample.method
-    left = int(asked.sample.method["arguments"][MAX_REQUESTS])
 
     def send_some(steps: Sequence[Step]) -> list[Reply]:
         nonlocal left
@@ -494,7 +480,7 @@ def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
         return send(steps)
 
     question = make_question(asked, send_some)
-    question.shared = shared
+    question.shared, left = shared, int(question.arguments[MAX_REQUESTS])
     # A mistake of the program shows when it is asked.
     with suppress(_StopError, Exception):
-        method.answer(question)
+        _call_program(asked, question)

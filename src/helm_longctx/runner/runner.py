@@ -54,16 +54,7 @@ from helm_longctx.runner.spool import (
     whole_request,
     wrap_helm_errors,
 )
-from helm_longctx.runs.files import (
-    INSTANCE_STATS,
-    RUN_SPEC,
-    SCENARIO,
-    STATES,
-    STATS,
-    read_json,
-    write_json,
-    write_model,
-)
+from helm_longctx.runs import files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.shards import wait_for_shards
@@ -142,11 +133,7 @@ class Strategy:
         return range(total)
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
-        """Make a run: prepare it, ask the model, and write the run's files.
-
-        Raises:
-            InputError: the run cannot be made. The answers that have arrived are kept.
-        """
+        """Make a run: prepare it, ask the model, write its files. Answers are kept if it raises an `InputError`."""
         check_nothing_in_batches(runner.run_path(spec))
         wait_for_shards(runner.run_path(spec))
         with runner.prepare(spec) as run:
@@ -158,7 +145,7 @@ class Strategy:
     def begin(self, run: PreparedRun) -> None:
         """Do what belongs to a run that is prepared, before its first request is sent."""
         if identity := identify(run.spec.adapter_spec.model_deployment):
-            write_model(run.path, identity)
+            files.write_model(run.path, identity)
 
 
 class LongContextRunner(Runner):
@@ -231,7 +218,7 @@ class LongContextRunner(Runner):
         """
         root, ready = DataRoot.find(self.output_path), []
         for spec in filter(self._is_ours, run_specs):
-            if (self.run_path(spec) / INSTANCE_STATS).exists():
+            if (self.run_path(spec) / files.INSTANCE_STATS).exists():
                 continue
             with self._refusing(spec):
                 check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
@@ -308,10 +295,10 @@ class LongContextRunner(Runner):
 
     def _lacks_verdicts(self, run_spec: RunSpec) -> bool:
         """Whether a run is made and has judged answers, of which none has a verdict."""
-        path = self.run_path(run_spec) / STATS
+        path = self.run_path(run_spec) / files.STATS
         if not (run_spec.annotators and path.is_file()):
             return False
-        failed = [stat for stat in read_json(path) if stat["name"]["name"] == "judge_failed" and stat["count"]]
+        failed = [stat for stat in files.read_json(path) if stat["name"]["name"] == "judge_failed" and stat["count"]]
         return bool(failed) and all(stat["mean"] == 1 for stat in failed)
 
     def streams(self, run_spec: RunSpec) -> bool:
@@ -362,11 +349,7 @@ class LongContextRunner(Runner):
             yield PreparedRun(run_spec, path, scenario, sender, journal, spending, spool, requests, self.parallelism)
 
     def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:
-        """Make the requests of a run, in HELM's order and with their prompts in the spool.
-
-        Raises:
-            InputError: data is missing or malformed, prompts do not fit, or HELM's own scenario or adapter fails.
-        """
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
         options = run_spec.adapter_spec.max_eval_instances, self.parallelism, spool, self.strategy.select
@@ -399,14 +382,14 @@ class LongContextRunner(Runner):
         written.request_states = (asked.written(each) for asked, each in states)
         # HELM's order: a run that has the last file is complete.
         contents = {
-            RUN_SPEC: run.spec,
-            SCENARIO: run.scenario,
-            STATES: written,
-            STATS: stats,
-            INSTANCE_STATS: instance_stats,
+            files.RUN_SPEC: run.spec,
+            files.SCENARIO: run.scenario,
+            files.STATES: written,
+            files.STATS: stats,
+            files.INSTANCE_STATS: instance_stats,
         }
         for name, content in contents.items():
-            write_json(run.path / name, content)
+            files.write_json(run.path / name, content)
         # If the journal stays, the same command sends the failed requests again.
         if not answers.failed:
             run.journal.finish()

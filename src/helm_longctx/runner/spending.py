@@ -67,14 +67,9 @@ class Spending:
             )
 
     def reserve(self, number: int, request: StoredRequest, in_flight: int) -> bool:
-        """Reserve the highest cost of a request, if the limit has room for it.
+        """Reserve the highest cost of a request, which `number` identifies, if the limit has room for it.
 
-        Args:
-            number: identifies the request.
-            in_flight: number of requests whose cost is not known yet.
-
-        Raises:
-            InputError: there is no room although no request is in flight.
+        Raises an `InputError` if there is no room although no request is in flight, whose cost is not known yet.
         """
         if self._limit.dollars is None or self.prices is None:
             return True
@@ -92,11 +87,7 @@ class Spending:
         )
 
     def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
-        """Replace the reserved cost of a request by its real cost.
-
-        Args:
-            is_late: whether the request has not come back. The provider may still count it.
-        """
+        """Replace a request's reserved cost by its real cost. If it is late, the provider may still count it."""
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
         usage, failure = usage_of(result), failure_of(result)

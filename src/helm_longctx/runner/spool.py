@@ -38,11 +38,7 @@ Select = Callable[[int, Iterable[str]], Sequence[int]]
 
 
 class Spool:
-    """An unnamed temporary file that holds each text once. The system removes it when the process ends.
-
-    Args:
-        folder: the folder of the file, which selects the disk.
-    """
+    """An unnamed file on a folder's disk that holds each text once. The system removes it when the process ends."""
 
     def __init__(self, folder: Path):
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by __exit__
@@ -145,13 +141,9 @@ def adapt(
     spool: Spool,
     select: Select | None = None,
 ) -> list[StoredRequest]:
-    """Make a run's requests in HELM's order, with their prompts in the spool.
+    """Make a run's requests in HELM's order, with their prompts in the spool. `select` selects instances; None for all.
 
-    Args:
-        select: selects the instances whose requests are made; None for all.
-
-    Raises:
-        TooLongError: prompts are too long, and the run entry has `truncation=error`.
+    Raises a `TooLongError` if prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
     stored = []
@@ -301,11 +293,7 @@ def adapt_for_helm(
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
-    """Check that HELM's metrics can score a run, because they would score a failed request as an empty answer.
-
-    Raises:
-        InputError: requests of HELM's adapter failed. Refused requests count as empty answers, as in HELM's runner.
-    """
+    """Raise an `InputError` if requests failed. HELM's metrics would score them as empty answers, as refused ones."""
     results = [state.result for state in states if state.result]
     if failed := sum(failure_of(result) not in (None, Failure.REFUSED) for result in results):
         raise InputError(f"{failed} of {len(states)} requests failed, and HELM's metrics need all answers; {kept}")
@@ -313,11 +301,7 @@ def check_answers(states: Sequence[RequestState], kept: str) -> None:
 
 @contextmanager
 def wrap_helm_errors(spec: RunSpec) -> Iterator[None]:
-    """Convert an error of HELM's code for a run to one line. With log level DEBUG its traceback is logged.
-
-    Raises:
-        InputError: HELM's scenario or adapter failed in the block. Other errors are raised unchanged.
-    """
+    """Raise an error of HELM's code for a run as an `InputError` of one line. The log level DEBUG has its traceback."""
     try:
         yield
     except InputError:

@@ -64,11 +64,7 @@ class BatchState:
 
 
 class Problems:
-    """The errors of single batches and runs, which do not end the work on the others.
-
-    Attributes:
-        errors: by the identifier of the part, or by the name of the run.
-    """
+    """The errors of single batches and runs, by a part's identifier or a run's name. The other work goes on."""
 
     def __init__(self) -> None:
         self.errors: dict[str, InputError] = {}
@@ -114,13 +110,7 @@ class Problems:
 
 
 class Batches:
-    """The batches of several runs of a suite.
-
-    An error of a batch or a run is raised only after the work on the others.
-
-    Args:
-        runs: the runs' folders; those without batches are left out.
-    """
+    """The batches in the folders of a suite's runs. An error of one is raised only after the work on the others."""
 
     def __init__(self, local_path: Path, runs: Sequence[Path]):
         # There is no cache, because results of batches are read from the provider and stored in the journals.
@@ -130,10 +120,7 @@ class Batches:
         self._suite = runs[0].parent.name if runs else ""
 
     def states(self) -> Iterator[BatchState]:
-        """Yield the states of all batches. Batches that were not created are left out.
-
-        Raises an `InputError` if at the end, if a provider cannot be asked, or a record of batches is damaged.
-        """
+        """Yield the states of all created batches. Raises an `InputError` at the end if a provider or record fails."""
         problems = Problems()
         for run, part in self._parts(problems):
             state = BatchState(run, part, "error")
@@ -144,27 +131,20 @@ class Batches:
         problems.report(self._suite)
 
     def collect(self, forget: bool = False) -> None:
-        """Put the answers of ended batches into the journals.
+        """Put the answers of ended batches into the journals. `forget` gives up those that are not found or readable.
 
-        Args:
-            forget: whether to give up the answers in batches that the provider does not find or that cannot be read.
-
-        Raises:
-            InputError: at the end, if a provider cannot be asked, results cannot be read, another process uses a run,
-                or the disk is full.
+        Raises an `InputError` at the end if a provider cannot be asked, results cannot be read, another process uses
+        a run, or the disk is full.
         """
         problems = Problems()
         self._collect(problems, forget)
         problems.report(self._suite)
 
     def wait(self) -> bool:
-        """Collect until every batch has ended, with a progress bar.
+        """Collect until every batch has ended, with a progress bar. Raises what `collect` raises.
 
-        Returns:
-            Whether it is worthwhile to send requests again: some were answered, and others failed temporarily.
-
-        Raises:
-            InputError: see `collect`. After the first collection, temporary errors of the provider are only logged.
+        After the first collection, temporary errors of the provider are only logged. Returns whether it is worth
+        sending requests again: some were answered, and others failed temporarily.
         """
         problems = Problems()
         waiting = {part.id: len(part.requests) for _, part in self._open_parts(problems)}
@@ -184,10 +164,7 @@ class Batches:
         return failures.total() < sum(waiting.values()) and any(Failure(kind).is_retriable for kind in failures)
 
     def cancel(self) -> int:
-        """Cancel all batches that have not ended, and return their number. Their answers can still be collected.
-
-        Raises an `InputError` if at the end, if a provider refuses it.
-        """
+        """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""
         problems, number = Problems(), 0
         for run, part in self._open_parts(problems):
             with problems.catch(run, part):

@@ -131,13 +131,7 @@ def _unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Unsent:
-    """A request to be sent in a batch.
-
-    Args:
-        request: its prompt may be elided.
-        whole: returns the request with its whole prompt.
-        instance: the instance's name, for the log.
-    """
+    """A request for a batch, perhaps elided, the function that makes it whole, and its instance's name for the log."""
 
     request: Request
     whole: Callable[[], Request]
@@ -152,10 +146,7 @@ class Unsent:
 
 
 class Submission:
-    """Sends requests of one run to one receiver.
-
-    Raises an `InputError` if the provider cannot be asked for batches that an interrupted command may have created.
-    """
+    """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
     def __init__(self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger):
         self._receiver, self._client, self._ask, self._ledger = receiver, client, ask, ledger
@@ -345,10 +336,7 @@ def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], par
 
 
 def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
-    """Return the service with a name, as the record of a run's batches has it.
-
-    Raises an `InputError` if no provider has such a service, for example because its package is not installed any more.
-    """
+    """Return a service by its recorded name. Raises an `InputError` if no installed provider has it any more."""
     pairs = ((provider.batches, provider.batch_files) for provider in providers().values())
     services = {service.name: service for pair in pairs for service in filter(None, pair)}
     if name not in services:

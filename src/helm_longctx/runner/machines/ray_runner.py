@@ -179,8 +179,8 @@ class RayTasks(Strategy):
             cluster = Cluster(make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
-            shards = {spec.name: cluster.ask(spec, parts) for spec in missing}
-            self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in missing}
+            shards = {spec.name: [cluster.submit(ask_shard, spec, part) for part in parts] for spec in missing}
+            self._tasks = {spec.name: cluster.submit(make_run, spec, *shards[spec.name]) for spec in missing}
             self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
                 yield
@@ -236,25 +236,18 @@ class Cluster:
     def __init__(self, job: Job):
         ray = import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
-        self._job = ray.put(job)
+        self._job, self._functions = ray.put(job), {each: ray.remote(each) for each in (ask_shard, make_run)}
         self._workers = int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
 
     def shards_per_run(self, runs: int) -> int:
         """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
         return min(self._workers, -(-TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
-    def ask(self, run_spec: RunSpec, shards: Sequence[Shard]) -> list[Any]:
-        """Submit the shards of a run, and return the references of their results."""
-        ask = self._remote(ask_shard, run_spec)
-        return [ask.remote(self._job, run_spec, shard) for shard in shards]
-
-    def make(self, run_spec: RunSpec, tasks: Sequence[Any]) -> Any:
-        """Submit a run that waits for the tasks of its shards, and return the reference of its result."""
-        return self._remote(make_run, run_spec).remote(self._job, run_spec, *tasks)
-
-    def _remote(self, function: Callable[..., None], run_spec: RunSpec) -> Any:
+    def submit(self, function: Callable[..., None], run_spec: RunSpec, *arguments: Any) -> Any:
+        """Submit a task for a run. It waits for arguments that are tasks. Return the reference of its result."""
         needs = self._needs(run_spec.adapter_spec.model_deployment)
-        return import_ray().remote(function).options(**needs, max_retries=RETRIES)
+        task = self._functions[function].options(**needs, max_retries=RETRIES)
+        return task.remote(self._job, run_spec, *arguments)
 
     def _needs(self, deployment: str) -> dict[str, float]:
         """Return a task's resources: a GPU for a model in its process, otherwise a part of a CPU.
