@@ -28,7 +28,7 @@ from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
-from helm_longctx.config.confs import conf_files
+from helm_longctx.cli.tables import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema

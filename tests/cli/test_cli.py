@@ -13,7 +13,7 @@ import yaml
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.config.confs import conf_files
+from helm_longctx.cli.tables import conf_files
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors

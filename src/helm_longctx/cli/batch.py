@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from helm_longctx.config.load import SELECTION, takes_options
+from helm_longctx.config.schema import MOST_INSTANCES
 from helm_longctx.config.shared import (
     Entries,
     LocalPath,
@@ -53,9 +54,6 @@ WaitsAndRepeats = Annotated[
 SameInstances = Annotated[
     int | None, typer.Option("--max-eval-instances", "-m", help="As for `batch submit`; it has no effect.")
 ]
-
-NO_LIMIT = 10**9
-"""Value of `-m` for commands that only need the names of runs, which do not depend on it."""
 
 
 @app.callback()
@@ -192,7 +190,8 @@ def _batches(
     with hide_chatter():
         fill_registries(local_path)
         if others or any(options[name] for name in SELECTION if name != "model"):
-            specs = make_specs(others, options, suite, NO_LIMIT, output_path, local_path)
+            # The names of runs do not depend on the number of instances.
+            specs = make_specs(others, options, suite, MOST_INSTANCES, output_path, local_path)
             names += [spec.name for spec in specs]
         if absent := [name for name in names if not (folder / name).is_dir()]:
             raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")

@@ -17,6 +17,7 @@ import typer
 
 from helm_longctx.config.shared import (
     READY,
+    LocalPath,
     OutputPath,
     complete_suite,
     credential_names,
@@ -57,9 +58,7 @@ def doctor(
         str | None,
         typer.Argument(help="Address of a server, such as http://localhost:8000/v1: check what it does to chats."),
     ] = None,
-    local_path: Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = Path(
-        "prod_env"
-    ),
+    local_path: LocalPath = Path("prod_env"),
     run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
     network: Annotated[bool, typer.Option(help="Also ask providers whether the models and judges exist.")] = True,
     suite: Annotated[
@@ -134,10 +133,8 @@ def _server(address: str, model_name: str | None, api_key_env: str | None, token
         loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     with without_helms_log():
         endpoint = probe(address, model=model_name, api_key_env=api_key_env)
-        yield (
-            True,
-            f"{endpoint.model} answers {' and '.join(endpoint.routes)}; context: {endpoint.context or 'unknown'}",
-        )
+        routes = " and ".join(endpoint.routes)
+        yield True, f"{endpoint.model} answers {routes}; context: {endpoint.context or 'unknown'}"
         yield from Stack(endpoint, loaded).find_faults()
 
 
@@ -159,10 +156,8 @@ def _versions() -> Iterator[Finding]:
 def _plugin() -> Iterator[Finding]:
     points = [p for p in metadata.entry_points(group="helm") if p.value == "helm_longctx.plugin"]
     if not points:
-        yield (
-            False,
-            "HELM does not see helm_longctx.plugin in the entry-point group 'helm'; pip install the package again",
-        )
+        reason = "HELM does not see helm_longctx.plugin in the entry-point group 'helm'"
+        yield False, f"{reason}; pip install the package again"
         return
     try:
         points[0].load()
@@ -173,10 +168,7 @@ def _plugin() -> Iterator[Finding]:
 
     entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
-    yield (
-        not missing,
-        f"HELM has all {len(entries)} run entries" if not missing else f"HELM lacks {', '.join(missing)}",
-    )
+    yield not missing, f"HELM lacks {', '.join(missing)}" if missing else f"HELM has all {len(entries)} run entries"
 
 
 def _adapter() -> Iterator[Finding]:
@@ -226,12 +218,9 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     clients = {name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)}
     names = [name for name, client in clients.items() if client.startswith(_HELMS_ANTHROPIC_CLIENTS)]
     if names and not version.startswith("0."):
-        yield (
-            None,
-            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}; use"
-            " the client helm_longctx.models.apis.AnthropicClient, or"
-            " install what HELM allows: pip install 'crfm-helm[anthropic]'",
-        )
+        reason = f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
+        advice = "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
+        yield None, f"{reason}; {advice}: pip install 'crfm-helm[anthropic]'"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:

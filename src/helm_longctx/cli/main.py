@@ -61,7 +61,7 @@ _OWN = (
     _own("results:schema", RESULTS, example="--suite lc"),
     _own("rejudge:rejudge", JUDGES, example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
     _own("tables:list_tasks", TASKS, example="helmet --length 8k"),
-    _own("data:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
+    _own("tables:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
     _own("records:prompts", TASKS, example="helmet_recall:task=json_kv,length=8k --style completion"),
     _own("records:score", TASKS, example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),
     _own("tables:confs", TASKS, example="run_specs"),

@@ -74,12 +74,10 @@ def make_configured_runs(
                 parse_target(target)
         if config.watch is None:
             _run(config, prints, published, release)
-            return
-        if not config.watch.is_dir():
+        elif config.watch.is_dir():
+            watch(config, config.watch, lambda each: _run(each, prints, published, release))
+        else:
             raise config.places.error(("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints")
-        from helm_longctx.cli.run import watch
-
-        watch(config, lambda each: _run(each, prints, published, release))
 
 
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:

@@ -1,16 +1,15 @@
-"""`list` and `confs`: print the task table, and write it as run-entry files."""
+"""`list`, `fetch` and `confs`: print the task table, download its data, and write it as run-entry files."""
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 
-from helm_longctx.config.confs import conf_files
-from helm_longctx.config.shared import OutputPath
+from helm_longctx.config.shared import OutputPath, entry_file
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import text_table
@@ -26,6 +25,9 @@ from helm_longctx.tasks.registry import BENCHMARKS, about_of, expand_entry
 from helm_longctx.tasks.shapes import Shape, check_shapes
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.validation import list_entries
+
+_ABOUT = """Name the models: helm-run --models-to-run …
+# Made from the task table by `helm-longctx confs FOLDER`; do not edit."""
 
 
 def list_tasks(
@@ -124,6 +126,28 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
     if task.any_length and not task.sources(length):
         return "generated"
     return "missing" if root.mirror else "fetched on first use"
+
+
+def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
+    """Return files by name: for each benchmark and length, and for each task that not every machine can score."""
+    files: dict[str, str] = {}
+    for benchmark in benchmarks:
+        lengths: list[int] | list[None] = benchmark.lengths or [None]
+        for length in lengths:
+            label = "" if length is None else length_label(length)
+            at = f"length={label}," if label else ""
+            named = benchmark.entries.items()
+            whole = [name for name, each in named if each.averaged and each.tasks_at(length) and not each.needs_path]
+            lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
+            for name, task in ((name, task) for name, each in named for task in each.variants):
+                if task.check_machine and task.exists_at(length):
+                    entry = f"{name}:{benchmark.task_argument}={task.argument},{at}model=text"
+                    lists[task.name, f"{benchmark.title}, {task.title}"] = [entry]
+            for (part, title), entries in lists.items():
+                about = f"{title}{f' at {label}' if label else ''}. {_ABOUT}"
+                if entries:
+                    files["_".join(filter(None, (benchmark.name, part, label))) + ".conf"] = entry_file(about, entries)
+    return files
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:

@@ -1,29 +1,26 @@
-"""Code that several commands share: options, checks of paths, tables and HELM's registries."""
+"""Code that several commands share: options, checks of paths, HELM's registries, and what is shown of HELM's log."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import register_environment
 
 if TYPE_CHECKING:
     from helm.benchmark.run_spec import RunSpec
-import os
-import sys
-from contextlib import redirect_stdout
-from typing import TextIO
-
-from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import register_environment
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -51,6 +48,14 @@ READY = Path(str(resources.files("helm_longctx") / "models"))
 
 PICTURES = (".png", ".svg", ".pdf")
 
+LOG_FORMAT = "helm-longctx: %(message)s"
+
+_PACKAGE = Path(__file__).parents[1]
+
+_CHATTER = ("helm/clients/", "helm/common/credentials_utils.py")
+"""Code of HELM whose warnings say nothing that our own errors do not say: its clients log the traceback of each failed
+request, and its look-up of keys warns although a client finds the key in the environment."""
+
 
 def check_folder(option: str, path: Path | None) -> None:
     """Raise an `InputError` if a file cannot be written, before calls cost money."""
@@ -65,18 +70,6 @@ def check_picture(command: str, path: Path) -> None:
     if path.suffix not in PICTURES:
         raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
     require("plot", f"plot={str(path)!r}")
-
-
-@contextmanager
-def without_helms_log() -> Iterator[None]:
-    """Turn off HELM's log while the block runs: its clients log tracebacks, and our commands report errors."""
-    log = logging.getLogger("helm")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def fill_registries(local_path: Path) -> None:
@@ -123,6 +116,12 @@ def register_local_path(local_path: Path) -> None:
         raise InputError(f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}") from error
 
 
+def entry_file(about: str, entries: Iterable[str]) -> str:
+    """Return the content of a file of run entries for `helm-run --conf-paths`."""
+    lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
+    return f"# {about}\n\nentries: [\n{lines}\n]\n"
+
+
 def make_specs(
     entries: list[str] | None, options: Mapping[str, Any], suite: str, most: int, output_path: Path, local_path: Path
 ) -> list[RunSpec]:
@@ -148,13 +147,21 @@ def make_specs(
     return make_run_specs(expanded, paths, split_names(options["model"] or []), suite, most, output_path)
 
 
-LOG_FORMAT = "helm-longctx: %(message)s"
+@contextmanager
+def log_from(name: str, level: int | str) -> Iterator[None]:
+    """Log the messages of a logger from a level on while the block runs."""
+    log = logging.getLogger(name)
+    before = log.level
+    log.setLevel(level)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
-_PACKAGE = Path(__file__).parents[1]
 
-_CHATTER = ("helm/clients/", "helm/common/credentials_utils.py")
-"""Code of HELM whose warnings say nothing that our own errors do not say: its clients log the traceback of each failed
-request, and its look-up of keys warns although a client finds the key in the environment."""
+def without_helms_log() -> AbstractContextManager[None]:
+    """Turn off HELM's log for a block: its clients log tracebacks, and our commands report errors."""
+    return log_from("helm", logging.CRITICAL)
 
 
 @contextmanager
@@ -162,19 +169,11 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     """Log only errors, all of HELM, or warnings and progress in the block. Yields the stream for HELM's prints."""
     if quiet and verbose:
         raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
-    helms, ours = logging.getLogger("helm"), logging.getLogger("helm_longctx")
-    levels = helms.level, ours.level
-    helms.setLevel("ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper())
-    ours.setLevel("ERROR" if quiet else levels[1])
-    if not verbose:
-        helms.addFilter(_is_for_users)
-    try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            yield sys.stderr if verbose else nowhere
-    finally:
-        helms.setLevel(levels[0])
-        ours.setLevel(levels[1])
-        helms.removeFilter(_is_for_users)
+    helms = "ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
+    ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
+    filtered = nullcontext(sys.stderr) if verbose else _filter_log()
+    with log_from("helm", helms), log_from("helm_longctx", ours), filtered as prints:
+        yield prints
 
 
 @contextmanager
@@ -197,13 +196,20 @@ def show_log() -> Iterator[None]:
 @contextmanager
 def hide_chatter() -> Iterator[None]:
     """Hide what HELM prints while the block runs, and what it logs that does not concern the user."""
-    helms = logging.getLogger("helm")
-    helms.addFilter(_is_for_users)
+    with _filter_log() as nowhere, redirect_stdout(nowhere):
+        yield
+
+
+@contextmanager
+def _filter_log() -> Iterator[TextIO]:
+    """Hide what HELM logs that does not concern the user in the block. Yields a stream that goes nowhere."""
+    log = logging.getLogger("helm")
+    log.addFilter(_is_for_users)
     try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-            yield
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            yield nowhere
     finally:
-        helms.removeFilter(_is_for_users)
+        log.removeFilter(_is_for_users)
 
 
 def _is_for_users(record: logging.LogRecord) -> bool:

@@ -267,7 +267,7 @@ def _text(request: Request) -> str:
 
 
 class _Usages(NamedTuple):
-    """The tokens of each request with the provider's cache, sent on its own or in a batch, which some fill first."""
+    """The tokens of requests sent on their own and in a batch, with the provider's cache, and its write price."""
 
     direct: list[Usage]
     batched: list[Usage]

@@ -471,6 +471,8 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
 
 def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]], shared: dict[Any, Any]) -> None:
     """Call the program of a question without the model, until it ends in any way or asks for too much."""
+    assert asked.sample.method
+    left = int(asked.sample.method["arguments"][MAX_REQUESTS])
 
     def send_some(steps: Sequence[Step]) -> list[Reply]:
         nonlocal left
@@ -480,7 +482,7 @@ def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
         return send(steps)
 
     question = make_question(asked, send_some)
-    question.shared, left = shared, int(question.arguments[MAX_REQUESTS])
+    question.shared = shared
     # A mistake of the program shows when it is asked.
     with suppress(_StopError, Exception):
         _call_program(asked, question)

@@ -10,8 +10,15 @@ import numpy as np
 import orjson
 import typer
 
-from helm_longctx.config.confs import entry_file
-from helm_longctx.config.shared import JsonPath, LocalPath, OutputPath, check_folder, complete_suite, fill_registries
+from helm_longctx.config.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    complete_suite,
+    entry_file,
+    fill_registries,
+)
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import range_text
 from helm_longctx.documents.terminal import print_table
