@@ -250,9 +250,8 @@ def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str])
             time.sleep(POLL_SECONDS)
     if process.returncode:
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise InputError(
-            f"demo: helm-longctx {arguments[0]} ended with status {process.returncode}: {last} (see {log})"
-        )
+        status = f"ended with status {process.returncode}: {last} (see {log})"
+        raise InputError(f"demo: helm-longctx {arguments[0]} {status}")
 
 
 FILE = "questions.jsonl"
@@ -356,6 +355,5 @@ def _read_passages(path: Path) -> list[Passage]:
     except Exception as error:
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
-        raise InputError(
-            f"{path} is not SQuAD's file ({type(error).__name__}); remove it, and run demo again"
-        ) from error
+        what = f"{path} is not SQuAD's file ({type(error).__name__})"
+        raise InputError(f"{what}; remove it, and run demo again") from error

@@ -55,11 +55,8 @@ def _prompt_lines(entry: Entry, style: Style | None, parts: bool, root: DataRoot
         sent = style or ("chat" if is_chat else "completion")
         for example in load_examples(task, settings, root):
             prompt = task.prompt(example, task.variant(settings).system)
-            line: dict[str, Any] = {
-                "id": example.id,
-                "task": task.name,
-                **({"length": entry.label} if entry.label else {}),
-            }
+            at_length = {"length": entry.label} if entry.label else {}
+            line: dict[str, Any] = {"id": example.id, "task": task.name, **at_length}
             line |= {"prompt": prompt.text(sent), **({} if prompt.has_one_turn else {"messages": prompt.messages})}
             if parts:
                 line["context"], line["question"] = prompt.parts(sent) or (None, None)

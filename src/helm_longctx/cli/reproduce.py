@@ -57,10 +57,8 @@ def reproduce(
     name = " ".join(word for word in words if not word.startswith(_MODEL))
     if not name:
         if given := arguments.keys() & {*_MODELS, "suite"}:
-            option = min(given).replace("_", "-")
-            raise InputError(
-                f"reproduce: --{option} is given, and the name of a protocol is missing; `reproduce` lists them"
-            )
+            problem = f"--{min(given).replace('_', '-')} is given, and the name of a protocol is missing"
+            raise InputError(f"reproduce: {problem}; `reproduce` lists them")
         print_protocol_list()
         return
     names, release = _find(name)

@@ -125,9 +125,8 @@ def serve(
     """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses."""
     folder = suite_folder(output_path, suite)
     if not (folder / "groups.json").is_file():
-        raise InputError(
-            f"suite={suite!r} was not summarized; first run: helm-longctx summarize --suite {suite} -o {output_path}"
-        )
+        command = f"helm-longctx summarize --suite {suite} -o {output_path}"
+        raise InputError(f"suite={suite!r} was not summarized; first run: {command}")
     if not folder.resolve().is_relative_to(output_path.resolve()):
         raise InputError(
             f"suite={suite!r} is a link to {folder.resolve()}, and serve shows only what is in {output_path};"

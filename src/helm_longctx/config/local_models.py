@@ -99,10 +99,8 @@ def _find_paths(path: str) -> list[str]:
         return [path]  # a name on the hub
     for each in found:
         if missing := find_missing(Path(each)):
-            raise InputError(
-                f"path={each!r} has no {missing}; give a folder with config.json and safetensors weights, or a name on"
-                " the hub"
-            )
+            advice = "give a folder with config.json and safetensors weights, or a name on the hub"
+            raise InputError(f"path={each!r} has no {missing}; {advice}")
     return found
 
 
@@ -164,10 +162,8 @@ def read_facts(model: LocalModel) -> ModelFacts:
         from transformers import CONFIG_MAPPING
 
         if config.get("model_type") not in CONFIG_MAPPING:
-            raise InputError(
-                f"path={model.path!r} needs code of its own ({needed}); give remote_code: true, with a name on the hub"
-                " and a commit of 40 hexadecimal digits as revision"
-            )
+            advice = "give remote_code: true, with a name on the hub and a commit of 40 hexadecimal digits as revision"
+            raise InputError(f"path={model.path!r} needs code of its own ({needed}); {advice}")
     places = [config, config.get("text_config") or {}]
     windows = (place.get(key) for place in places for key in _WINDOWS)
     window = parse_length(model.context) if model.context else next(filter(None, windows), None)
@@ -182,10 +178,8 @@ def _download_settings(model: LocalModel) -> Path:
         return Path(snapshot_download(model.path, revision=revision, allow_patterns=list(SETTINGS)))
     except Exception as error:  # of the hub and of HTTP
         revision = f" with revision={model.revision!r}" if model.revision else ""
-        raise InputError(
-            f"path={model.path!r}{revision} is neither a folder nor a model that can be downloaded from the hub"
-            f" ({describe_error(error)})"
-        ) from None
+        problem = "is neither a folder nor a model that can be downloaded from the hub"
+        raise InputError(f"path={model.path!r}{revision} {problem} ({describe_error(error)})") from None
 
 
 def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
@@ -222,10 +216,8 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
     if isinstance(model.sampling, dict):
         return model.sampling
     if isinstance(model, Endpoint) and not model.tokenizer:
-        raise InputError(
-            "sampling='model' needs the model's files, which its server does not give; give its folder or its name on"
-            " the hub as tokenizer, or the values"
-        )
+        problem = "sampling='model' needs the model's files, which its server does not give"
+        raise InputError(f"{problem}; give its folder or its name on the hub as tokenizer, or the values")
     if not (found := read_sampling(model)):
         raise InputError("sampling='model': its generation_config.json does not say how to sample; give the values")
     return found

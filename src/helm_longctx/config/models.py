@@ -162,10 +162,8 @@ class ModelBook:
             # A deployment that the user wrote must not get another server.
             is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
             if is_own and _arguments(existing).get("base_url") != described.url:
-                raise InputError(
-                    f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address; give another name,"
-                    " or the name alone for that deployment"
-                )
+                where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
+                raise InputError(f"{where}; give another name, or the name alone for that deployment")
             self._files[name] = files
 
     def _add_local(self, model: LocalModel, name: str) -> None:
@@ -173,13 +171,11 @@ class ModelBook:
         other = REGISTERED.get(name)
         is_other = other.client_spec.class_name not in LOCAL_CLIENTS if other else name in get_all_models()
         if is_other or (DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]):
-            raise InputError(
-                f"{name!r} is a model that HELM knows already; give another name (name), or the name alone"
-            )
+            advice = "give another name (name), or the name alone"
+            raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(model)
-        files[DEPLOYMENTS][MADE_FROM] = model.model_dump(
-            exclude={"name", "sampling"}, exclude_defaults=True, mode="json"
-        )
+        own = {"name", "sampling"}
+        files[DEPLOYMENTS][MADE_FROM] = model.model_dump(exclude=own, exclude_defaults=True, mode="json")
         for line in local_models.describe({name: files}):
             hlog(line)
         _offer_sampling(model, name)
@@ -282,14 +278,10 @@ def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
     if not old or old["base_url"] == new["base_url"]:
         return
     if old["model"] != new["model"]:
-        raise InputError(
-            f"{name!r} was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r};"
-            " give another name (--model-name, in YAML `name`)"
-        )
-    hlog(
-        f"{name} has moved from {old['base_url']} to {new['base_url']}: complete runs stay, and unfinished runs ask"
-        " all questions again"
-    )
+        change = f"was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r}"
+        raise InputError(f"{name!r} {change}; give another name (--model-name, in YAML `name`)")
+    kept = "complete runs stay, and unfinished runs ask all questions again"
+    hlog(f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}")
 
 
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:

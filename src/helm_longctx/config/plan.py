@@ -44,6 +44,11 @@ from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_pro
 from helm_longctx.tasks.stop_rules import parse_rule
 from helm_longctx.tasks.task import GIVEN_TEXTS
 
+_MODEL = ("model", "model_deployment")
+
+Parts = tuple[str, dict[str, Any], KeyPath]
+"""Name, arguments and place of an entry."""
+
 
 @dataclass(frozen=True)
 class PlannedEntry:
@@ -88,8 +93,7 @@ class Plan:
 
         Runs of other scenarios cannot be estimated, nor those that ask again for cut answers of unfinished runs.
         """
-        runner = make_runner(self.config)
-        later = self.retries
+        runner, later = make_runner(self.config), self.retries
         known = (spec for spec in self.specs if is_long_context(spec) and spec not in later)
         return [estimate_run(runner, spec, {}, Rate()) for spec in known]
 
@@ -133,10 +137,8 @@ def make_plan(config: RunConfig) -> Plan:
 
 def make_runner(config: RunConfig) -> LongContextRunner:
     """Return the runner for a configuration. The runner skips complete runs."""
-    arguments = runner_arguments(
-        config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
-    )
-    runner = LongContextRunner(**arguments)
+    places = config.output_path, config.suite, config.local_path
+    runner = LongContextRunner(**runner_arguments(*places, config.parallelism, skip_completed_runs=True))
     runner.logs_scores = False  # `helm-longctx run` prints them as a table
     return runner
 
@@ -236,27 +238,13 @@ def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str
 
 
 def _add_command(endpoint: Endpoint, local_path: Path) -> str:
-    options: Mapping[str, object] = {
-        "--url": endpoint.url,
-        "--model": endpoint.model,
-        "--api": endpoint.api if endpoint.api != "openai" else None,
-        "--type": endpoint.type,
-        "--api-key-env": endpoint.api_key_env,
-        "--token-env": endpoint.token_env,
-        "--context": endpoint.context,
-        "--tokenizer": endpoint.tokenizer,
-        "--local-path": local_path,
-    }
-    words = [word for option, value in options.items() if value for word in (option, str(value))]
+    names = ("url", "model", "api", "type", "api_key_env", "token_env", "context", "tokenizer")
+    values = {name: getattr(endpoint, name) for name in names} | {"local_path": local_path}
+    given = {f"--{name.replace('_', '-')}": str(value) for name, value in values.items() if value}
+    words = [word for option in given.items() if option != ("--api", "openai") for word in option]
     headers = [word for name, value in endpoint.headers.items() for word in ("--header", f"{name}: {value}")]
     nvcf = ["--nvcf"] if endpoint.nvcf else []
     return shlex.join(["helm-longctx", "models", "add", model_name(endpoint), *words, *headers, *nvcf])
-
-
-_MODEL = ("model", "model_deployment")
-
-Parts = tuple[str, dict[str, Any], KeyPath]
-"""Name, arguments and place of an entry."""
 
 
 def plan_entries(config: RunConfig) -> list[PlannedEntry]:
@@ -271,12 +259,11 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         with config.places.at(path):
             model = _check(name, arguments)
         judged = {**_judge(config, name, arguments), **arguments}
+        text = _format(name, judged)
         if not (model or config.models):
-            text = _format(name, judged)
             allowed = "a list of names of models, or of mappings with name and url"
             raise config.places.error(("models",), f" is missing, and {shorten(text)} names no model; give {allowed}")
         if model or plain_models(config):
-            text = _format(name, judged)
             planned.setdefault(text, PlannedEntry(text, path, model))
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
         for named, sampling, place in [] if model else sampled:
@@ -333,11 +320,8 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
-    parts = [
-        _split(config.places, entry, ("tasks", number))
-        for number, text in enumerate(tasks)
-        for entry in expand_entry(text)
-    ]
+    numbered = ((number, entry) for number, text in enumerate(tasks) for entry in expand_entry(text))
+    parts = [_split(config.places, entry, ("tasks", number)) for number, entry in numbered]
     for name, own, path in parts:
         with config.places.at(path):
             _check_name(name)

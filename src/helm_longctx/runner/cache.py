@@ -306,9 +306,8 @@ class CacheFile:
             yield
         except (sqlite3.Error, pickle.UnpicklingError, EOFError) as error:
             remedy = next((remedy for words, remedy in _REMEDIES.items() if words in str(error)), "remove that file")
-            raise CacheError(
-                f"the request cache {self._path} cannot be used ({error}): {remedy}, or give helm-run --disable-cache"
-            ) from error
+            what = f"the request cache {self._path} cannot be used ({error})"
+            raise CacheError(f"{what}: {remedy}, or give helm-run --disable-cache") from error
 
 
 def open_cache_file(path: str) -> CacheFile:

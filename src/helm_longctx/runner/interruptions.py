@@ -81,7 +81,5 @@ def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise
-        raise InputError(
-            f"{error.filename or folder} cannot be written: {error.strerror}; {summary}; make room, then give the same "
-            "command again"
-        ) from error
+        what = f"{error.filename or folder} cannot be written: {error.strerror}"
+        raise InputError(f"{what}; {summary}; make room, then give the same command again") from error

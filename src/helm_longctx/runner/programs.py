@@ -128,13 +128,10 @@ class _Gate:
         self._numbers = itertools.count()
 
     def enter(self, name: str, step: StoredRequest, waits: bool) -> RequestResult | int | None:
-        """Return the answer that a request has, or else the number under which it may be sent now; None if not yet.
+        """Return the answer that a request has, or else the number under which it may be sent; None for neither.
 
-        Args:
-            waits: whether to wait until one of both is there.
-
-        Raises:
-            InputError: there is no room below the limit in dollars although nothing is in flight.
+        If it `waits`, there is one of both. Raises an `InputError` if nothing in flight can make room below the limit
+        in dollars.
         """
         with self.room:
             while True:

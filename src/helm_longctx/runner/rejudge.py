@@ -70,18 +70,14 @@ class Rejudger(Runner):
         for run in dict.fromkeys(runs):
             spec = _with_judge(load_object(run / RUN_SPEC, RunSpec), judge)
             if rivals := [other.name for other, result in specs.items() if result.name == spec.name]:
-                raise InputError(
-                    f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
-                    "commands, each with its own --to"
-                )
+                both = f"runs {rivals[0]} and {run.name} would both be written to {spec.name}"
+                raise InputError(f"{both}; judge them in two commands, each with its own --to")
             suite = Path(self.runs_path)
             for folder in suite.iterdir() if judge and suite.is_dir() else ():
                 # HELM would average over the two judges.
                 if folder.name != spec.name and _without_judge(folder.name) == _without_judge(spec.name):
-                    raise InputError(
-                        f"to={suite.name!r}: this suite has {folder.name}, which has another judge; give a suite of its"
-                        " own"
-                    )
+                    other = f"this suite has {folder.name}, which has another judge"
+                    raise InputError(f"to={suite.name!r}: {other}; give a suite of its own")
             check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
             specs[run] = spec
         return specs

@@ -64,10 +64,9 @@ from helm_longctx.tasks.entry import arguments_of_method, is_our_method
 def runner_arguments(
     output_path: Path, suite: str, local_path: Path, parallelism: int, has_cache: bool = True, **flags: bool
 ) -> dict[str, Any]:
-    """Return the arguments of HELM's runner for commands other than `helm-run`.
+    """Return the arguments of HELM's runner for other commands than `helm-run`, which has the same arguments.
 
     Args:
-        output_path, suite, local_path, parallelism: the arguments of `helm-run`.
         has_cache: whether there is a request cache.
         flags: the flags of HELM's runner that are set.
     """

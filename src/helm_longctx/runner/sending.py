@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -76,10 +77,8 @@ def find_versions() -> dict[str, str]:
     """Return the versions of the installed ones of `PACKAGES`."""
     versions = {}
     for package in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return versions
 
 
@@ -93,9 +92,8 @@ def identify(deployment: str) -> dict[str, Any] | None:
 
 def has_changed(path: Path, deployment: str) -> bool:
     """Whether the weights in a model's folder are others than those of a run that was made."""
-    identity = identify(deployment) or {}
-    before = read_model(path).get("digest")
-    return before is not None and identity.get("digest") not in (None, before)
+    now, before = (identify(deployment) or {}).get("digest"), read_model(path).get("digest")
+    return None not in (now, before) and now != before
 
 
 class Departures:
@@ -110,6 +108,5 @@ class Departures:
         self._left[deployment] -= 1
         if self._left[deployment] == 0 and isinstance(self._context, LocalContext):
             client = self._context.client.clients.pop(deployment, None)
-            close = getattr(client, "close", None)
-            if close:
+            if close := getattr(client, "close", None):
                 close()

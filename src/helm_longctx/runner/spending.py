@@ -61,10 +61,8 @@ class Spending:
         self._reserved: dict[int, float] = {}
         self._thinking = int(get_model_deployment(deployment).client_spec.args.get("thinking_tokens") or 0)
         if limit.dollars is not None and self.prices is None:
-            raise InputError(
-                f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known; name a file of"
-                f" prices in {PRICES}"
-            )
+            need = f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known"
+            raise InputError(f"{need}; name a file of prices in {PRICES}")
 
     def reserve(self, number: int, request: StoredRequest, in_flight: int) -> bool:
         """Reserve the highest cost of a request, which `number` identifies, if the limit has room for it.

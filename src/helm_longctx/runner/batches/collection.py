@@ -102,10 +102,8 @@ class Problems:
         if self.errors:
             texts = list(dict.fromkeys(map(str, self.errors.values())))
             if any(map(_is_final, self.errors.values())):
-                texts.append(
-                    "check base_url and the key, or give up these answers with: helm-longctx batch collect"
-                    f" --suite {suite} --forget"
-                )
+                command = f"helm-longctx batch collect --suite {suite} --forget"
+                texts.append(f"check base_url and the key, or give up these answers with: {command}")
             raise InputError("; ".join(texts))
 
 
@@ -287,21 +285,16 @@ class Tally:
         self._strays, self._stray_count = list[str](), 0
 
     def count(self, outcomes: Iterable[Outcome], reason: str) -> Counter[str]:
-        """Return the number of requests without an answer, by kind of failure.
+        """Return the number of requests without an answer, by kind of failure; `reason` is the one of the others.
 
-        Args:
-            reason: why requests may have no outcome.
-
-        Raises:
-            ValueError: there are outcomes, but of no request. It is then not the batch's file, so nothing is settled.
+        Raises a `ValueError` if all outcomes are of no request. It is then not the batch's file.
         """
         try:
             for outcome in outcomes:
                 self._add(outcome)
         except LostResultsError:
-            reason = label_error(
-                Failure.UNREACHABLE, f"the provider does not have the results of batch {self._part.batch} any more"
-            )
+            lost = f"the provider does not have the results of batch {self._part.batch} any more"
+            reason = label_error(Failure.UNREACHABLE, lost)
         if self._stray_count:
             more = ", …" if self._stray_count > len(self._strays) else ""
             lines = f"{self._stray_count} ({', '.join(self._strays)}{more})"

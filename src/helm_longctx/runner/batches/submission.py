@@ -82,11 +82,9 @@ def make_batch_runner(strategy: AsBatches, output_path: Path, suite: str, local_
     """Return a runner that sends requests as batches. Raises an `InputError` if there is a limit on the cost."""
     arguments = runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True)
     runner = LongContextRunner(**arguments, strategy=strategy)
-    if runner.limit.dollars is not None:
-        raise InputError(
-            f"{MAX_COST}={runner.limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
-            " see `helm-longctx estimate`"
-        )
+    if (dollars := runner.limit.dollars) is not None:
+        reason = f"{MAX_COST}={dollars:g} cannot limit batches, which are paid for as a whole"
+        raise InputError(f"{reason}; unset it, and see `helm-longctx estimate`")
     return runner
 
 
@@ -116,10 +114,8 @@ class AsBatches(Strategy):
             pending = submission.pending(_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
                 shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
-            unanswered = {
-                name: Unsent.of(run.requests[number], shared.get(number))
-                for name, number in _unanswered(run, names).items()
-            }
+            left = _unanswered(run, names).items()
+            unanswered = {name: Unsent.of(run.requests[number], shared.get(number)) for name, number in left}
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
             _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
@@ -264,9 +260,8 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     doubtful = ledger.doubtful_parts(receiver)
     if not doubtful:
         return
-    _log.info(
-        f"an interrupted command may have created {len(doubtful)} batches; they are looked for in {SETTLE:g} seconds"
-    )
+    about = f"an interrupted command may have created {len(doubtful)} batches"
+    _log.info(f"{about}; they are looked for in {SETTLE:g} seconds")
     time.sleep(SETTLE)
     # The runs of a suite have batches of the same size, which could be confused.
     parts = [part for other in ledgers(ledger.path.parent.parent.iterdir()) for part in other.parts]
@@ -280,9 +275,8 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
         elif search.is_final:
             ledger.set_absent(part)
         else:
-            _log.warning(
-                "a batch that may belong to this run has not ended; its requests are not sent again before that"
-            )
+            about = "a batch that may belong to this run has not ended"
+            _log.warning(f"{about}; its requests are not sent again before that")
 
 
 class ProviderError(InputError):
@@ -422,9 +416,8 @@ class JudgesAsBatches(AsBatches):
         states = [state for state in every if is_answered(state)]
         if not states:
             raise InputError("there are no answers to judge; first give `helm-longctx batch collect`, or make the run")
-        questions = [
-            (str(state.instance.id), request) for state in states for request in judge_requests(annotator, state)
-        ]
+        asked = ((str(state.instance.id), judge_requests(annotator, state)) for state in states)
+        questions = [(instance, request) for instance, requests in asked for request in requests]
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
                 self._send(Receiver(name, service, True), clients.client(name), questions, ledger)

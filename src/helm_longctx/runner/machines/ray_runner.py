@@ -162,10 +162,8 @@ class RayRunner(LongContextRunner):
         super().__init__(*arguments, **options, strategy=RayTasks())
         require("ray", "RayRunner")
         if (dollars := max_cost()) is not None:
-            raise InputError(
-                f"{MAX_COST}={dollars:g} limits one process and cannot limit Ray's workers; unset it, and see"
-                " `helm-longctx estimate`"
-            )
+            reason = f"{MAX_COST}={dollars:g} limits one process and cannot limit Ray's workers"
+            raise InputError(f"{reason}; unset it, and see `helm-longctx estimate`")
 
 
 class RayTasks(Strategy):
@@ -223,9 +221,8 @@ def make_job(runner: LongContextRunner) -> Job:
         **{name: getattr(runner, name) for name in names},
     }
     # The actor is on the node of this process, because all workers would wait if it moved.
-    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-        ray.get_runtime_context().get_node_id(), soft=True
-    )
+    node = ray.get_runtime_context().get_node_id()
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
     return Job(arguments, ray.remote(Paces).options(**options).remote())
 
