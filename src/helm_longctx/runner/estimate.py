@@ -186,32 +186,41 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         counter = load_deployment_counter(deployment.name)
         names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         counts = count_prompts(requests, counter, splits_digits(names))
-        tokens = [input_tokens(each.request, n, each.characters) for each, n in zip(requests, counts, strict=True)]
-    usages = _find_usages(deployment, requests, tokens, keys, prices)
-    typical, most = [_typical_output(each) for each in requests], [each.request.max_tokens for each in requests]
-    judges = list(_judge_usages(spec, questions, [_typical_output(each) for each in questions]))
-    _add_follow_ups(requests, tokens, usages, (typical, most))
+        plain = [
+            Usage(input_tokens(each.request, count, each.characters), output_tokens=_typical_output(each))
+            for each, count in zip(requests, counts, strict=True)
+        ]
+    usages = _find_usages(deployment, requests, plain, keys, prices)
+    judges = list(_judge_usages(spec, questions))
+    most = [each.request.max_tokens for each in requests]
+    # The second requests.
+    found = (most_follow_up_tokens(each.request, each.sample) for each in requests)
+    seconds = [usage for usage in found if usage != Usage()]
+    for part in (usages.plain, usages.direct, usages.batched):
+        part += seconds
+    most += [usage.output_tokens for usage in seconds]
+    prompts, typical = (sum(getattr(each, f"{name}_tokens") for each in plain) for name in ("input", "output"))
     nameless = ({**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests)
-    thinking = len(tokens) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
+    thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
         deployment=deployment.name,
-        requests=len(tokens) - len(requests) + sum(count_texts(each.request) for each in requests),
+        requests=len(seconds) + sum(count_texts(each.request) for each in requests),
         prompt_tokens=PromptTokens(
-            total=sum(tokens),
+            total=prompts,
             counted_by=deployment.tokenizer_name if counter else None,
             cached=sum(usage.cached_tokens for usage in usages.direct),
             cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
-        output_tokens=OutputTokens(sum(typical) + thinking, sum(most) + thinking),
+        output_tokens=OutputTokens(typical + thinking, sum(most) + thinking),
         judge_tokens=JudgeTokens(
             len(judges),
             sum(usage.input_tokens for _, usage in judges),
             sum(usage.output_tokens for _, usage in judges),
         ),
-        dollars=_dollars(prices, usages, typical, most, judges, own),
-        disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
-        minutes=rate.minutes(len(tokens), sum(tokens) + sum(typical)),
+        dollars=_dollars(prices, usages, most, judges, own),
+        disk_bytes=disk_bytes + TOKEN_BYTES * typical,
+        minutes=rate.minutes(len(plain), prompts + typical),
         samples=tuple(_samples(spec, questions)),
         # It is equal for deployments that get the same requests in the same order.
         requests_digest=digest("\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless)),
@@ -267,8 +276,13 @@ def _text(request: Request) -> str:
 
 
 class _Usages(NamedTuple):
-    """The tokens of requests sent on their own and in a batch, with the provider's cache, and its write price."""
+    """The tokens of requests: without the provider's cache, and with it if they are sent on their own or in a batch.
 
+    Args:
+        write_price: see `Provider.batch_write_price`.
+    """
+
+    plain: list[Usage]
     direct: list[Usage]
     batched: list[Usage]
     write_price: float
@@ -277,7 +291,7 @@ class _Usages(NamedTuple):
 def _find_usages(
     deployment: ModelDeployment,
     requests: Sequence[StoredRequest],
-    tokens: Sequence[int],
+    plain: list[Usage],
     keys: Sequence[prefixes.Key],
     prices: Prices | None,
 ) -> _Usages:
@@ -285,40 +299,26 @@ def _find_usages(
     keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
     # Only our clients have a provider.
     write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
+    tokens = [usage.input_tokens for usage in plain]
     ways = (prefixes.caching_pays(prices), prefixes.warming_pays(prices, write_price, tokens))
-    direct, batched = (list(_usages(requests, tokens, keys, pays)) for pays in ways)
-    return _Usages(direct, batched, write_price)
+    direct, batched = (list(_usages(requests, plain, keys, pays)) for pays in ways)
+    return _Usages(plain, direct, batched, write_price)
 
 
 def _usages(
-    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[prefixes.Key], pays: prefixes.Pays
+    requests: Sequence[StoredRequest], plain: Sequence[Usage], keys: Sequence[prefixes.Key], pays: prefixes.Pays
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
     beginnings = prefixes.cacheable_beginnings([each.request for each in requests], keys, pays)
     written = set()
-    for each, count, beginning in zip(requests, tokens, beginnings, strict=True):
+    for each, usage, beginning in zip(requests, plain, beginnings, strict=True):
         if beginning is None:
-            yield Usage(count)
+            yield usage
             continue
-        shared = round(count * min(beginning.characters / each.characters, 1))
-        if beginning.group in written:
-            yield Usage(count, cached_tokens=shared)
-        else:
-            yield Usage(count, cache_write_tokens=shared)
+        shared = round(usage.input_tokens * min(beginning.characters / each.characters, 1))
+        way = "cached_tokens" if beginning.group in written else "cache_write_tokens"
+        yield replace(usage, **{way: shared})
         written.add(beginning.group)
-
-
-def _add_follow_ups(
-    requests: Sequence[StoredRequest], tokens: list[int], usages: _Usages, outputs: Iterable[list[int]]
-) -> None:
-    """Add the second requests to the tokens and the usages of the prompts, and to the sizes of the answers."""
-    most = (most_follow_up_tokens(each.request, each.sample) for each in requests)
-    seconds = [usage for usage in most if usage != Usage()]
-    tokens += [usage.input_tokens for usage in seconds]
-    for part in (usages.direct, usages.batched):
-        part += [Usage(usage.input_tokens) for usage in seconds]
-    for sizes in outputs:
-        sizes += [usage.output_tokens for usage in seconds]
 
 
 def _typical_output(asked: StoredRequest) -> int:
@@ -332,14 +332,12 @@ def _typical_output(asked: StoredRequest) -> int:
     return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
 
 
-def _judge_usages(
-    spec: RunSpec, requests: Sequence[StoredRequest], typical: Sequence[int]
-) -> Iterator[tuple[str, Usage]]:
+def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[tuple[str, Usage]]:
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
-        for each, tokens in zip(requests, typical, strict=True):
-            text = typical_answer(annotator, each.state.instance.sub_split or "", each.sample.record, tokens)
-            answer = GeneratedOutput(text=text, logprob=0, tokens=[])
+        for each in requests:
+            task, tokens = each.state.instance.sub_split or "", _typical_output(each)
+            answer = GeneratedOutput(typical_answer(annotator, task, each.sample.record, tokens), logprob=0, tokens=[])
             answered = replace(each.state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
@@ -349,7 +347,6 @@ def _judge_usages(
 def _dollars(
     prices: Prices | None,
     usages: _Usages,
-    typical: Sequence[int],
     most: Sequence[int],
     judges: Sequence[tuple[str, Usage]],
     own: Mapping[str, Any],
@@ -359,22 +356,17 @@ def _dollars(
     if prices is None:
         return Dollars(None, None, None, None, None, judging, None)
 
-    def total(usages: Iterable[Usage], output: Sequence[int], batch: bool = False) -> float | None:
-        requests = (replace(usage, output_tokens=size) for usage, size in zip(usages, output, strict=True))
-        return _sum(prices.dollars(usage, batch) for usage in requests)
-
     def batched(usage: Usage) -> float | None:
         fills_cache = usage.cache_write_tokens > 0
         return prices.warming_dollars(usage, usages.write_price) if fills_cache else prices.dollars(usage, batch=True)
 
-    uncached = [Usage(usage.input_tokens) for usage in usages.direct]
-    with_answers = (replace(usage, output_tokens=size) for usage, size in zip(usages.batched, typical, strict=True))
+    longest = (replace(usage, output_tokens=size) for usage, size in zip(usages.plain, most, strict=True))
     return Dollars(
-        typical=total(uncached, typical),
-        cached=total(usages.direct, typical),
-        batch=total(uncached, typical, batch=True),
-        batch_cached=_sum(map(batched, with_answers)),
-        most=total(uncached, most),
+        typical=_sum(map(prices.dollars, usages.plain)),
+        cached=_sum(map(prices.dollars, usages.direct)),
+        batch=_sum(prices.dollars(usage, batch=True) for usage in usages.plain),
+        batch_cached=_sum(map(batched, usages.batched)),
+        most=_sum(map(prices.dollars, longest)),
         judges=judging,
         source=prices.source,
     )
