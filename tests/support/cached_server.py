@@ -6,13 +6,12 @@ import json
 import re
 import threading
 from collections import ChainMap, Counter, OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.support.json_http import JsonHandler, serve_handler
+from tests.support.json_http import JsonHandler, ModelServer
 
 _TOKEN = re.compile(r"\s*(?:\d{1,3}|[^\W\d]+|[^\w\s])|\s+")
 _LINE = re.compile(r"The key (\d+) has the value (\d+)\.")
@@ -29,7 +28,7 @@ FAULTS = ("wrong block", "overwritten", "dropped", "stale", "aborted", "mixed")
 
 
 @dataclass
-class CachedServer:
+class CachedServer(ModelServer):
     """A model that looks keys up in what it sees of a prompt.
 
     Args:
@@ -124,57 +123,42 @@ class CachedServer:
         return {**reply, "system_fingerprint": f"fp-{1 + is_second}"} if self.worse_every else reply
 
     def _reply(self, body: dict[str, Any], text: str, count: int, cached: int) -> dict[str, Any]:
-        usage: dict[str, Any] = {"prompt_tokens": count, "completion_tokens": 9, "total_tokens": count + 9}
+        usage: dict[str, Any] = {"prompt_tokens": count, "completion_tokens": 9}
         if self.has_counts:
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
-        choice: dict[str, Any] = {
-            "index": 0,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
-        }
+        choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
         if self.has_logprobs and body.get("logprobs"):
             noise = lambda: -0.01 * self.random.random()  # noqa: E731
             content = [{"token": word, "logprob": noise(), "top_logprobs": []} for word in text.split()]
             choice["logprobs"] = {"content": content}
-        return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+        return self.reply(choice, usage)
 
-    @contextmanager
-    def serve(self) -> Iterator[str]:
-        """Serve on the loopback interface until the block ends, and yield the address."""
-        with serve_handler(_handler(self)) as address:
-            yield address
+    def handle(self, handler: JsonHandler) -> None:
+        """Answer a chat, sometimes with an error."""
+        body = handler.read_body()
+        if not handler.path.endswith("/chat/completions"):
+            handler.send_json(404, {"error": {"message": "not found", "code": "not_found"}})
+        elif self.random.random() < self.fails:
+            handler.send_json(500, {"error": {"message": "out of order"}})
+        elif body.get("stream"):
+            _stream(handler, self.answer(body))
+        else:
+            handler.send_json(200, self.answer(body))
 
 
-def _handler(model: CachedServer) -> type[JsonHandler]:
-    class Handler(JsonHandler):
-        def do_GET(self) -> None:  # noqa: N802 (http.server's name)
-            self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
-
-        def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-            body = self.read_body()
-            if not self.path.endswith("/chat/completions"):
-                self.send_json(404, {"error": {"message": "not found", "code": "not_found"}})
-            elif model.random.random() < model.fails:
-                self.send_json(500, {"error": {"message": "out of order"}})
-            elif body.get("stream"):
-                self.stream(model.answer(body))
-            else:
-                self.send_json(200, model.answer(body))
-
-        def stream(self, reply: dict[str, Any]) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            text = reply["choices"][0]["message"]["content"]
-            with suppress(ConnectionError):
-                for number, word in enumerate(text.split(" ")):
-                    delta = {"index": 0, "delta": {"content": word + " "}, "finish_reason": None}
-                    event = {"id": "x", "object": "chat.completion.chunk", "choices": [delta]}
-                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-                    self.wfile.flush()
-                    threading.Event().wait(0.002 * number)
-                self.wfile.write(b"data: [DONE]\n\n")
-            self.close_connection = True
-
-    return Handler
+def _stream(handler: JsonHandler, reply: dict[str, Any]) -> None:
+    """Send a reply word by word, more and more slowly."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    text = reply["choices"][0]["message"]["content"]
+    with suppress(ConnectionError):
+        for number, word in enumerate(text.split(" ")):
+            delta = {"index": 0, "delta": {"content": word + " "}, "finish_reason": None}
+            event = {"id": "x", "object": "chat.completion.chunk", "choices": [delta]}
+            handler.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+            handler.wfile.flush()
+            threading.Event().wait(0.002 * number)
+        handler.wfile.write(b"data: [DONE]\n\n")
+    handler.close_connection = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -45,3 +45,37 @@ def serve_handler(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class ModelServer:
+    """A server of one model, `m`, in OpenAI's protocol."""
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request."""
+        raise NotImplementedError
+
+    def handle(self, handler: JsonHandler) -> None:
+        """Answer a request."""
+        with suppress(ConnectionError):
+            handler.send_json(200, self.answer(handler.read_body()))
+
+    def reply(self, choice: dict[str, Any], usage: dict[str, Any], kind: str = "chat.completion") -> dict[str, Any]:
+        """Return a reply with one choice."""
+        usage = {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+        choices = [{"index": 0, "finish_reason": "stop", **choice}]
+        return {"id": "x", "object": kind, "created": 0, "model": "m", "choices": choices, "usage": usage}
+
+    @contextmanager
+    def serve(self) -> Iterator[str]:
+        """Serve on the loopback interface until the block ends, and yield the address."""
+        server = self
+
+        class Handler(JsonHandler):
+            def do_GET(self) -> None:
+                self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
+
+            def do_POST(self) -> None:
+                server.handle(self)
+
+        with serve_handler(Handler) as address:
+            yield address

@@ -1,6 +1,7 @@
 """`demo`: run the baselines and perhaps a small language model, add published results, and write a report.
 
-It calls the commands that a user would call.
+It calls the commands that a user would call. The official conversations and sets for in-context learning must be
+downloaded from the hub, so the demo makes its own from SQuAD's passages, in the format of a user's own questions.
 """
 
 import json
@@ -55,6 +56,20 @@ POLL_SECONDS = 0.2
 
 SPEED_TEST = (1024, 16)
 """The tokens that the demo's model reads and writes before its runs, so that the announced time is this machine's."""
+
+FILE = "questions.jsonl"
+
+COUNT = 20
+"""Number of questions in a set."""
+
+FILLED = 0.85
+"""Share of a length that a prompt fills by our estimate. The rest is for the answer and the estimate's error."""
+
+SEED = 42
+
+_tokens = cache(estimate_tokens)
+
+TASK = "Each text above has a label, a number for its topic. Reply with the label of the following text alone."
 
 
 def demo(
@@ -252,21 +267,6 @@ def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str])
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"])[-1]
         status = f"ended with status {process.returncode}: {last} (see {log})"
         raise InputError(f"demo: helm-longctx {arguments[0]} {status}")
-
-
-FILE = "questions.jsonl"
-COUNT = 20
-"""Number of questions in a set."""
-
-FILLED = 0.85
-"""Share of a length that a prompt fills by our estimate of tokens. The rest is for the answer and the estimate's error.
-"""
-
-SEED = 42
-
-_tokens = cache(estimate_tokens)
-
-TASK = "Each text above has a label, a number for its topic. Reply with the label of the following text alone."
 
 
 class Passage(NamedTuple):

@@ -1,4 +1,4 @@
-"""`run`: make, judge and summarize the runs that a YAML file or options describe."""
+"""`run`: make, judge and summarize the runs that a YAML file or options describe, or watch a folder of checkpoints."""
 
 from __future__ import annotations
 

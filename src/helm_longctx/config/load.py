@@ -43,6 +43,17 @@ _TAGS = ("name", "mapping", "local")
 # Matches the quoted words in a message of pydantic or ruamel, such as "Input should be 'chat' or 'both'".
 _CHOICE = re.compile(r"'([^']*)'")
 
+SELECTION = ("tasks", "length", "argument", "entry", "conf_path", "model")
+"""The options that say which runs."""
+
+_ARTICLE = re.compile(r"^(the|an?) ")
+"""The start of a description that the help of its option leaves out."""
+
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+"""Names of models on a server that run entries can use unchanged."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True)
 class Options:
@@ -150,18 +161,6 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
         advice = list_choices(details["input"], choices)
     return path, f"={shorten(details['input'])} is invalid; {advice}"
-
-
-SELECTION = ("tasks", "length", "argument", "entry", "conf_path", "model")
-"""The options that say which runs."""
-
-_ARTICLE = re.compile(r"^(the|an?) ")
-"""The start of a description that the help of its option leaves out."""
-
-_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-"""Names of models on a server that run entries can use unchanged."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,7 @@ DEPLOYMENTS = "model_deployments.yaml"
 MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
 
-_EXTRAS = (
-    *("extra_body", "reasoning_effort", "thinking_tokens", "stream"),
-    *("requests_per_minute", "tokens_per_minute"),
-)
+_EXTRAS = ("extra_body", "reasoning_effort", "thinking_tokens", "stream", "requests_per_minute", "tokens_per_minute")
 """Keys of an endpoint that are also arguments of our clients."""
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")

@@ -1,4 +1,7 @@
-"""Makes the sender of a run's requests: with the client of its deployment, and with the settings of runs."""
+"""Makes the sender of a run's requests: with the client of its deployment, and with the settings of runs.
+
+What identifies a model that runs in this process is kept with its runs, and its memory is freed.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -32,6 +35,9 @@ _IN_PROCESS = (
     *(f"helm_longctx.models.{name}" for name in ("baselines", "engines", "local", "objects")),
 )
 """Modules of clients whose model runs in this process."""
+
+PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", "sglang")
+"""Packages whose versions can change the answers of a model in this process."""
 
 
 def make_sender(context: Context, deployment: str) -> Sender:
@@ -67,10 +73,6 @@ def find_client(context: LocalContext, deployment: str) -> Client:
     except Exception as error:
         message = label_error(failure_of_error(error), describe_error(error))
         raise InputError(f"{deployment} cannot be asked: {message}") from error
-
-
-PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", "sglang")
-"""Packages whose versions can change the answers of a model in this process."""
 
 
 def find_versions() -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Stores prompts on disk during a run. HELM's objects have no texts, so few prompts are in memory."""
+"""Makes the requests of runs, with their prompts on disk. HELM's objects have no texts, so few prompts are in memory.
+
+Runs can also be of HELM's own long-context scenarios. HELM's scenario and adapter make their requests, and their files
+have these requests with the results, as HELM's runner writes them.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,14 @@ from helm_longctx.tasks.sample import Sample
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]
 """(number of prompts, prompts) → the numbers of those that are wanted. Prompts are read once, one at a time."""
+
+_PLACE = "full_prompt"
+"""The field of a sample that names the text in the spool."""
+
+_log = logging.getLogger(__name__)
+
+HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
+"""HELM's module with the run entries of its long-context scenarios."""
 
 
 class Spool:
@@ -212,10 +224,6 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, request=self._whole_request(state))
 
 
-_PLACE = "full_prompt"
-"""The field of a sample that names the text in the spool."""
-
-
 def _name(instance: Instance) -> str:
     return str((instance.extra_data or {})[_PLACE]["sha256"])
 
@@ -242,12 +250,6 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
         state = replace(state, instance=instances.setdefault(id(instance), empty), request=request)
         requests.append(StoredRequest(state, request, sample, spool, (shown[0], shown[1])))
     return requests
-
-
-_log = logging.getLogger(__name__)
-
-HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
-"""HELM's module with the run entries of its long-context scenarios."""
 
 
 def is_long_context(spec: RunSpec) -> bool:

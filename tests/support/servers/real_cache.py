@@ -7,8 +7,7 @@ import json
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.local.packaged import SMOLLM2, find_model
-from tests.support.json_http import JsonHandler, serve_handler
+from tests.support.json_http import ModelServer
 
 TOP = 5
 """Number of the most likely tokens in a reply."""
@@ -156,16 +155,11 @@ class Model:
         from transformers import DynamicCache
 
         model, size = self._load(build), len(run.tokens)
-        cache = (
-            DynamicCache([(past[0, n][None], past[1, n][None]) for n in range(past.shape[1])])
-            if past is not None
-            else DynamicCache()
-        )
+        layers = range(past.shape[1]) if past is not None else ()
+        cache = DynamicCache([(past[0, layer][None], past[1, layer][None]) for layer in layers] or None)
         before = cache.get_seq_length()
-        ends = [size]
-        if build.cache_bits:
-            ends = [*range(CHUNK, size, CHUNK), size]
-        elif build.is_noisy and size > 2:
+        ends = [*range(CHUNK, size, CHUNK), size] if build.cache_bits else [size]
+        if build.is_noisy and size > 2 and not build.cache_bits:
             ends = sorted({*random.sample(range(1, size), 2), size})
         total = run.start + size
         factor = build.rope if total > build.beyond else 1.0
@@ -182,9 +176,8 @@ class Model:
                         numbers = getattr(layer, name)
                         place = slice(max(before + first, build.beyond), None)
                         numbers[..., place, :] = _quantize(numbers[..., place, :], build.cache_bits, GROUP)
-        found = torch.stack(
-            [torch.stack([getattr(layer, name)[0] for layer in cache.layers]) for name in ("keys", "values")]
-        )
+        parts = ([getattr(layer, name)[0] for layer in cache.layers] for name in ("keys", "values"))
+        found = torch.stack([torch.stack(each) for each in parts])
         return found[..., before:, :], torch.cat(logits) if every else logits[-1]
 
     def keys_and_values(self, build: Build, run: Run) -> Any:
@@ -308,7 +301,7 @@ FAULTS = ("wrong block", "dropped", "stale")
 """
 
 
-class RealCachedServer:
+class RealCachedServer(ModelServer):
     """Serves a model with a prefix cache of blocks.
 
     Args:
@@ -339,7 +332,7 @@ class RealCachedServer:
         self._prompts: list[dict[int, tuple[int, Part]]] = []
         self._lock = threading.Lock()
 
-    def see(self, tokens: Sequence[int], build: Build) -> tuple[Run, int]:
+    def see(self, tokens: Sequence[int], build: Build, salt: int = 0) -> tuple[Run, int]:
         """Return the run of a prompt after what is in the cache, and the number of cached tokens; fill the cache."""
         keys, key = [], hash(build)
         for start in range(0, len(tokens) - BLOCK + 1, BLOCK):
@@ -354,7 +347,7 @@ class RealCachedServer:
             past[-1] = next((part for other, part in others if other != keys[hits - 1]), past[-1])
         if self.fault == "dropped" and hits > 2:
             past.pop()
-        run = make_run(build, past, tokens[hits * BLOCK :], hits * BLOCK, self.requests if build.is_noisy else 0)
+        run = make_run(build, past, tokens[hits * BLOCK :], hits * BLOCK, salt)
         parts = {place: self._blocks.get(keys[place]) or self._stale.get(keys[place]) for place in range(hits)}
         for place in range(hits, len(keys)):
             parts[place] = Part(run, (place - hits) * BLOCK, (place - hits + 1) * BLOCK)
@@ -377,29 +370,24 @@ class RealCachedServer:
         """Return the reply to a chat, or to a completion whose prompt is scored."""
         with self._lock:
             self.requests += 1
-            is_worse = self.worse is not None and self.requests % 5 == 0
-            build = self.worse if self.worse and is_worse else self.build
+            build = self.worse if self.worse and self.requests % 5 == 0 else self.build
+            salt = self.requests if build.is_noisy else 0
             if body.get("echo"):
-                found = self.model.score(build, body["prompt"], self.requests if build.is_noisy else 0)
+                found = self.model.score(build, body["prompt"], salt)
                 usage = {"prompt_tokens": len(found["tokens"]), "completion_tokens": 0}
-                return self._reply(body, {"text": body["prompt"], "logprobs": found}, usage)
+                return self.reply({"text": body["prompt"], "logprobs": found}, usage, "text_completion")
             tokens = self._tokens(body)
-            if body.get("cache_prompt", True):
-                run, cached = self.see(tokens, build)
-            else:
-                run, cached = make_run(build, (), tokens, 0, self.requests if build.is_noisy else 0), 0
+            is_cached = body.get("cache_prompt", True)
+            run, cached = self.see(tokens, build, salt) if is_cached else (make_run(build, (), tokens, 0, salt), 0)
             written = self.model.write(build, run, body.get("max_tokens", 16))
-        usage = {
-            "prompt_tokens": len(tokens),
-            "completion_tokens": len(written["content"]),
-            "prompt_tokens_details": {"cached_tokens": cached},
-        }
+        counts = {"prompt_tokens": len(tokens), "completion_tokens": len(written["content"])}
+        usage = {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
         if "prompt" in body:
-            return self._reply(body, {"text": written["text"]}, usage)
+            return self.reply({"text": written["text"]}, usage, "text_completion")
         choice = {"message": {"role": "assistant", "content": written["text"]}}
         if body.get("logprobs"):
             choice["logprobs"] = {"content": written["content"]}
-        return self._reply(body, choice, usage)
+        return self.reply(choice, usage)
 
     def _tokens(self, body: dict[str, Any]) -> list[int]:
         """Return the tokens of a prompt, as the stack in front of the model makes them."""
@@ -414,27 +402,3 @@ class RealCachedServer:
                 each["content"] = each["content"][:quarter] + each["content"][-quarter:]
         template: Any = self.model.tokenizer.apply_chat_template
         return list(template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
-
-    def _reply(self, body: dict[str, Any], choice: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
-        kind = "text_completion" if "prompt" in body else "chat.completion"
-        usage = {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
-        choices = [{"index": 0, "finish_reason": "stop", **choice}]
-        return {"id": "x", "object": kind, "created": 0, "model": "m", "choices": choices, "usage": usage}
-
-    @contextmanager
-    def serve(self) -> Iterator[str]:
-        """Serve on the loopback interface until the block ends, and yield the address."""
-        with serve_handler(_handler(self)) as address:
-            yield address
-
-
-def _handler(server: RealCachedServer) -> type[JsonHandler]:
-    class Handler(JsonHandler):
-        def do_GET(self) -> None:  # noqa: N802 (http.server's name)
-            self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
-
-        def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-            with suppress(ConnectionError):
-                self.send_json(200, server.answer(self.read_body()))
-
-    return Handler

@@ -1,4 +1,7 @@
-"""Makes the requests of runs in the same way as the runner, and sends those without an answer as batches."""
+"""Makes the requests of runs in the same way as the runner, and sends those without an answer as batches.
+
+Requests to judges about the answers of runs can also be sent. The request cache keeps the judges' replies.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,8 @@ THREADS = 4
 
 PROBE = "Answer with one word."
 """Prompt of the small request that is sent on its own before a run's first batch."""
+
+Questions = Sequence[tuple[str, JudgeRequest]]
 
 
 @dataclass(frozen=True)
@@ -346,11 +351,6 @@ def service_name(client: Client, deployment: str, as_files: bool) -> str:
         clients = " or ".join(each.client.__name__ for each in providers().values() if getattr(each, kind))
         raise InputError(f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis")
     return service.name
-
-
-_log = logging.getLogger(__name__)
-
-Questions = Sequence[tuple[str, JudgeRequest]]
 
 
 class JudgeClients:
