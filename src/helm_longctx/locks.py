@@ -55,12 +55,8 @@ def hold_lock(
 def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
     """Hold the lock of a run's folder while the block runs. The system also releases it if the process is killed.
 
-    Args:
-        folder: the run's folder; it is created if necessary, and removed if the block leaves nothing in it.
-        timeout: seconds to wait for another process.
-
-    Raises:
-        InputError: another process holds the lock. The message names it.
+    The folder is created if necessary, and removed if the block leaves nothing in it. Raises an `InputError` that
+    names the other process if it holds the lock for `timeout` seconds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     holder = folder / HOLDER

@@ -46,8 +46,6 @@ Finding = tuple[bool | None, str]
 
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
-_HELMS_ANTHROPIC_CLIENTS = "helm.clients.anthropic_client."
-
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
 _WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
@@ -216,7 +214,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     clients = {name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)}
-    names = [name for name, client in clients.items() if client.startswith(_HELMS_ANTHROPIC_CLIENTS)]
+    names = [name for name, client in clients.items() if client.startswith("helm.clients.anthropic_client.")]
     if names and not version.startswith("0."):
         reason = f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
         advice = "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"

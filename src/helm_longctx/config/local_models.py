@@ -185,11 +185,8 @@ def _download_settings(model: LocalModel) -> Path:
 def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
     """Return how the tokens of answers are drawn by a model's generation_config.json; empty if it does not say it.
 
-    Args:
-        model: of a model on a server, the tokenizer says where the file is; a folder need not have it.
-
-    Raises:
-        InputError: there is no such model, or the file cannot be read.
+    Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
+    there is no such model, or the file cannot be read.
     """
     name = model.path if isinstance(model, LocalModel) else model.tokenizer or ""
     if not isinstance(model, LocalModel) and os.path.isdir(name):

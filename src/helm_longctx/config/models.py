@@ -54,13 +54,10 @@ Files = dict[str, dict[str, Any]]
 
 
 class ModelBook:
-    """The models of a configuration. `register` makes them known to HELM.
+    """The models of a configuration and of its run entries, with places. `register` makes them known to HELM.
 
-    Args:
-        named: the models that run entries name, with the places of the entries.
-
-    Raises:
-        InputError: a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a name.
+    Raises an `InputError` if a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a
+    name.
     """
 
     def __init__(self, config: RunConfig, named: Iterable[tuple[str, KeyPath]]):

@@ -60,7 +60,7 @@ _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
 
 
 class OnCommandLine:
-    """Marks a field that an option of the command line gives (`options.py`).
+    """Marks a field that an option of the command line gives (`load.py`).
 
     Args:
         names: the spellings of the option, HELM's own among them; none for the field's name.

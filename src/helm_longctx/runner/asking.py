@@ -367,10 +367,7 @@ class Calls(Generic[Item, Outcome]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
-
-    Args:
-        function: takes an item.
-        limit: seconds that a call may take; None for no limit.
+    A call may take `limit` seconds; None for no limit.
     """
 
     def __init__(self, function: Callable[[Item], Outcome], limit: float | None):

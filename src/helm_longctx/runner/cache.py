@@ -68,9 +68,7 @@ class DigestStore(SqliteKeyValueStore):
     """HELM's store with digests as keys.
 
     It shares the file with HELM's own runner, but does not find that runner's rows, which do not identify the server.
-
-    Args:
-        server: digest of the server; empty for a cache that belongs to no deployment.
+    The digest of the server is empty for a cache that belongs to no deployment.
     """
 
     def __init__(self, path: str, server: str = ""):
@@ -142,11 +140,8 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
 def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | None = None) -> str:
     """Return the SHA-256 of a deployment's name, client, client arguments and address, without secrets.
 
-    Args:
-        proxy: address of a HELM server that gets the requests instead (`--server-url`).
-
-    Raises:
-        ValueError: the deployment is not registered.
+    A proxy is a HELM server that gets the requests instead (`--server-url`). Raises a `ValueError` if the deployment is
+    not registered.
     """
     registered = get_model_deployment(deployment)
     arguments = registered.client_spec.args or {}

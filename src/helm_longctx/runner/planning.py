@@ -30,12 +30,7 @@ TaskKey = tuple[str, str, int | None]
 
 @dataclass(frozen=True)
 class Spreads:
-    """How much scores of a task vary.
-
-    Args:
-        unpaired: for two models with different questions.
-        paired: for two models with the same questions; None if no two models were run.
-    """
+    """How much scores of a task vary between two models with other questions, or the same; None without two models."""
 
     unpaired: Spread
     paired: Spread | None

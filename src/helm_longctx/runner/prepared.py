@@ -103,11 +103,7 @@ class PreparedRun:
         return prefixes.prefix_keys(each.text() for each in self.requests)
 
     def order(self) -> list[int]:
-        """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
-
-        In this order servers and the compressor can reuse a common prefix, and functions the context of the question
-        before.
-        """
+        """Return the numbers of the requests in an order in which a prefix, or a function's context, is reused."""
         order = prefixes.order_by_prefix(self._keys)
         if not self.sender.takes_facts:
             return order

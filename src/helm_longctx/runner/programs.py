@@ -178,9 +178,8 @@ class _Conversation:
 
     Attributes:
         seconds: the time that the program waited for the model; of requests at the same time, that of the slowest.
-        results, steps: the result of each request that the question pays for, and what a page shows of each request.
+        usages, steps: what the question pays for each request, and what a page shows of it.
         since: when the program got its last replies; None while it waits.
-        reason: why the program was stopped.
     """
 
     asking: ProgramAsking
@@ -226,7 +225,7 @@ class _Conversation:
     def _exchange(self, steps: Sequence[Step]) -> list[RequestResult]:
         gate, journal = self.asking.gate, self.asking.journal
         results: dict[int, RequestResult] = {}
-        flights: dict[int, tuple[str, int]] = {}
+        flights: dict[int, tuple[str, int, StoredRequest]] = {}
         queue = dict(enumerate(steps))
         with closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
             while queue or calls:
@@ -238,17 +237,16 @@ class _Conversation:
                         break
                     step = queue.pop(place)
                     if isinstance(entry, int):
-                        flights[place] = name, entry
+                        flights[place] = name, entry, stored
                         calls.start(place, PendingRequest(stored))
                     else:
                         results[place] = entry
                         self._record(step, stored, entry, gate.charge(name))
                 for place, call in calls.wait() if calls else ():
-                    name, number = flights[place]
+                    name, number, stored = flights.pop(place)
                     result = call.result() if call else self.asking.late_failure()
                     gate.leave(name, number, result, is_late=call is None)
                     results[place] = result
-                    stored = store_step(self.asked, steps[place], self.spool)
                     self._record(steps[place], stored, result, gate.charge(name))
         gate.has_room(-len(steps))
         return [results[place] for place in range(len(steps))]

@@ -59,12 +59,8 @@ class Rejudger(Runner):
     def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
         """Return the run spec of each result, by the folder of its run. With `judge`, its name contains the judge.
 
-        Args:
-            judge: the argument of a run entry; None for each run's own judge.
-
-        Raises:
-            InputError: a run cannot be judged in this way, two results would have the same name, or another judge has
-                judged the same answers in the suite of the results.
+        Raises an `InputError` if a run cannot be judged in this way, two results would have the same name, or another
+        judge has judged the same answers in the suite of the results.
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
@@ -83,14 +79,9 @@ class Rejudger(Runner):
         return specs
 
     def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
-        """Judge a run's answers again, and compute its statistics again.
+        """Judge a run's answers again, compute its statistics again, and write the result to this runner's suite.
 
-        Args:
-            run: the run's folder.
-            spec: the run spec of the result, which is written to this runner's suite.
-
-        Raises:
-            InputError: the run cannot be read or is in use by another process, or the disk is full.
+        Raises an `InputError` if the run cannot be read or is in use by another process, or the disk is full.
         """
         target = Path(self.runs_path) / spec.name
 

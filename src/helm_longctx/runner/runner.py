@@ -152,13 +152,7 @@ class LongContextRunner(Runner):
 
     Failed requests are counted. A run with bad input ends with one line, and the other runs continue. HELM's own code
     makes the runs of other scenarios than HELM's long-context ones, and runs with HELM's flags for dry runs or
-    instances.
-
-    Args:
-        strategy: which requests are sent, and how; by default all of them.
-
-    Attributes:
-        limit: the limit in dollars, which several runners can share.
+    instances. Several runners can share a `limit` in dollars.
     """
 
     logs_scores = True

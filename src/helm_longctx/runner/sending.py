@@ -41,14 +41,9 @@ PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", 
 
 
 def make_sender(context: Context, deployment: str) -> Sender:
-    """Return the sender of requests to a deployment.
+    """Return the sender of requests to a deployment. A remote context sends them to a HELM server, which has clients.
 
-    Args:
-        context: HELM's context. A remote one sends requests to a HELM server, which makes the clients.
-        deployment: name of a deployment that is registered in HELM.
-
-    Raises:
-        InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
+    Raises an `InputError` if the client cannot be made: a package or a key is missing, or an argument is wrong.
     """
     limit, tries = request_timeout(), int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
     retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))

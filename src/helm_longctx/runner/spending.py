@@ -42,13 +42,9 @@ class Limit:
 
 
 class Spending:
-    """Adds up tokens and dollars of one run. Only one thread may use it.
+    """Adds up tokens and dollars of one run, if the deployment's prices are known. Only one thread may use it.
 
-    Attributes:
-        prices: the deployment's prices; None if they are not known.
-
-    Raises:
-        InputError: there is a limit, and it is reached or the prices are not known.
+    Raises an `InputError` if there is a limit, and it is reached or the prices are not known.
     """
 
     def __init__(self, deployment: str, limit: Limit):

@@ -235,11 +235,9 @@ class Submission:
 
 
 def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path) -> Iterator[tuple[list[str], Path]]:
-    """Write requests into files within the limits; yield the names of the requests in each file, and the file.
+    """Write requests, one of which is in memory at a time, into files within the limits.
 
-    Args:
-        lines: names and lines of requests; one of them is in memory at a time.
-        folder: where the files are written. Each file is overwritten by the next one.
+    Yields the names of the requests in each file, and the file, which the next one overwrites.
     """
     path, left = folder / "requests", iter(lines)
     following = next(left, None)
@@ -307,13 +305,8 @@ def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], par
     """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
 
     The requests of a batch are answered at the same time, so each pays for the beginning that they share. If one of
-    them is sent directly before, the others read the beginning from the cache.
-
-    Args:
-        numbers: the requests without an answer.
-
-    Returns:
-        The beginning that each request of these groups finds in the cache; none if the group's first request failed.
+    them is sent directly before, the others read the beginning from the cache. Returns the beginning that each request
+    of these groups finds there; none if the group's first request failed.
     """
     tokens = [run.requests[number].characters // CHARACTERS for number in numbers]
     pays = warming_pays(run.spending.prices, provider.batch_write_price, tokens)

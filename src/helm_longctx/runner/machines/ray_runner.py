@@ -152,10 +152,7 @@ class RayRunner(LongContextRunner):
     """The runner, except that runs and their shards are Ray tasks.
 
     `RAY_ADDRESS` names the cluster; without it, Ray runs on this machine while the command lasts. Runs that HELM's own
-    code makes are made in this process.
-
-    Raises:
-        InputError: the extra `ray` is missing, or there is a limit on the cost.
+    code makes are made in this process. Raises an `InputError` if the extra `ray` is missing, or the cost is limited.
     """
 
     def __init__(self, *arguments: Any, **options: Any):

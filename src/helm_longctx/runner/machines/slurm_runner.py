@@ -28,8 +28,7 @@ from helm_longctx.runner.runner import LongContextRunner
 class SlurmRunner(helm_slurm.SlurmRunner, LongContextRunner):
     """HELM's runner for Slurm, with jobs that load plugins and make runs as `LongContextRunner` does.
 
-    Raises:
-        RuntimeError: this version of HELM submits its jobs in another way.
+    Raises a `RuntimeError` if this version of HELM submits its jobs in another way.
     """
 
     def __init__(self, *arguments: Any, **options: Any):
