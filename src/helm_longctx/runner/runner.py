@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
@@ -39,7 +40,7 @@ from helm_longctx.runner.interruptions import explain_full_disk, stoppable
 from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
 from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
 from helm_longctx.runner.score_log import log_scores
-from helm_longctx.runner.sending import Departures, has_changed, identify, make_sender
+from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
     Spool,
@@ -167,7 +168,8 @@ class LongContextRunner(Runner):
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._is_only_run = False
-        self._departures = Departures(self.executor.context, [])
+        # The runs that each deployment still has.
+        self._left: Counter[str] = Counter()
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs. The log ends with their scores.
@@ -180,7 +182,7 @@ class LongContextRunner(Runner):
         self._refused, self._reasons, self._is_only_run = {}, {}, len(run_specs) == 1
         self._refuse_incomplete(run_specs)
         whole = [spec for spec in run_specs if spec.name not in self._refused]
-        self._departures = Departures(self.executor.context, whole)
+        self._left = Counter(spec.adapter_spec.model_deployment for spec in whole)
         failure: RunnerError | None = None
         try:
             with self.strategy.start(self, [spec for spec in whole if self.streams(spec)]):
@@ -264,7 +266,10 @@ class LongContextRunner(Runner):
                 else:
                     super().run_one(run_spec)
         finally:
-            self._departures.leave(run_spec.adapter_spec.model_deployment)
+            deployment = run_spec.adapter_spec.model_deployment
+            self._left[deployment] -= 1
+            if self._left[deployment] == 0:
+                free_model(self.executor.context, deployment)
 
     @contextmanager
     def _refusing(self, run_spec: RunSpec) -> Iterator[None]:

@@ -3,15 +3,12 @@
 What identifies a model that runs in this process is kept with its runs, and its memory is freed.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
 from helm.clients.client import Client
 from helm.common.context import Context
 from helm.common.local_context import LocalContext
@@ -93,17 +90,8 @@ def has_changed(path: Path, deployment: str) -> bool:
     return None not in (now, before) and now != before
 
 
-class Departures:
-    """Frees the memory of each model after its last run. Each of `specs` ends with a call of `leave`."""
-
-    def __init__(self, context: Context, specs: Iterable[RunSpec]):
-        self._context = context
-        self._left = Counter(spec.adapter_spec.model_deployment for spec in specs)
-
-    def leave(self, deployment: str) -> None:
-        """Note the end of a run."""
-        self._left[deployment] -= 1
-        if self._left[deployment] == 0 and isinstance(self._context, LocalContext):
-            client = self._context.client.clients.pop(deployment, None)
-            if close := getattr(client, "close", None):
-                close()
+def free_model(context: Context, deployment: str) -> None:
+    """Free the memory of a deployment's model. HELM's context keeps a client for each deployment."""
+    client = context.client.clients.pop(deployment, None) if isinstance(context, LocalContext) else None
+    if close := getattr(client, "close", None):
+        close()
