@@ -236,48 +236,25 @@ print(set(sys.modules) - before)
 BASE = {"_moved", "_version", "environment", "errors", "failures", "locks", "parts"}
 """Modules at the top. They import each other and HELM, and no room."""
 
-ROOMS: dict[str, set[str]] = {
-    "redaction": set(),
-    "documents": {"redaction"},
-    "data": set(),
-    "tasks": {"data", "redaction"},
-    "models": {"data", "redaction", "tasks"},
-    "runs": {"redaction", "tasks"},
-    "helm": {"data", "models", "redaction", "tasks"},
-    "judging": {"data", "helm", "models", "redaction", "tasks"},
-    "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
-    "results": {"data", "documents", "helm", "redaction", "runs", "tasks"},
-    "runner": {"data", "documents", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
-    "plugin": {"helm", "models", "tasks"},
-    "config": {
-        "data",
-        "documents",
-        "helm",
-        "judging",
-        "models",
-        "plugin",
-        "redaction",
-        "results",
-        "runner",
-        "runs",
-        "tasks",
-    },
-    "apps": {
-        "config",
-        "data",
-        "documents",
-        "helm",
-        "judging",
-        "models",
-        "redaction",
-        "results",
-        "runner",
-        "runs",
-        "tasks",
-    },
-    "evaluation": {"apps", "config", "documents", "models", "redaction", "results", "runner", "runs", "tasks"},
-    "cli": {"apps", "config", "data", "documents", "helm", "models", "redaction", "results", "runner", "runs", "tasks"},
+_ROOMS = {
+    "redaction": "",
+    "documents": "redaction",
+    "data": "",
+    "tasks": "data redaction",
+    "models": "data redaction tasks",
+    "runs": "redaction tasks",
+    "helm": "data models redaction tasks",
+    "judging": "data helm models redaction tasks",
+    "benchmarks": "data helm judging redaction tasks",
+    "results": "data documents helm redaction runs tasks",
+    "runner": "data documents helm judging models redaction results runs tasks",
+    "plugin": "helm models tasks",
+    "config": "data documents helm judging models plugin redaction results runner runs tasks",
+    "apps": "config data documents helm judging models redaction results runner runs tasks",
+    "evaluation": "apps config documents models redaction results runner runs tasks",
+    "cli": "apps config data documents helm models redaction results runner runs tasks",
 }
+ROOMS = {room: set(names.split()) for room, names in _ROOMS.items()}
 """What each room imports besides `BASE`, as docs/architecture.md has it, from the lowest to the highest."""
 
 NO_HELM = ("benchmarks/*/**", "data", "redaction", "results/statistics", "tasks")

@@ -16,7 +16,9 @@ from helm_longctx.config.load import load_config, read_options, takes_options
 from helm_longctx.config.schema import LocalModel, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError
+from helm_longctx.helm.names import check_name, may_be_helms
 from helm_longctx.results.suite import suite_path
+from helm_longctx.tasks.entry import split_entry
 
 if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan
@@ -82,6 +84,7 @@ def make_configured_runs(
 
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
+    from helm_longctx.apps.reproduction import protocols, releases
     from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
 
     with use_settings(config):
@@ -90,13 +93,9 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
         if release:
-            from helm_longctx.apps.reproduction.releases import print_release
-
-            print_release(release)
+            releases.print_release(release)
         elif config.protocols:
-            from helm_longctx.apps.reproduction.protocols import print_protocols
-
-            print_protocols(config.protocols, has_numbers=config.dry_run)
+            protocols.print_protocols(config.protocols, has_numbers=config.dry_run)
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
@@ -117,20 +116,13 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             if failure:
                 raise failure
             if release:
-                from helm_longctx.apps.reproduction.releases import print_release_comparison
-
-                print_release_comparison(release, folder, plan.deployments)
+                releases.print_release_comparison(release, folder, plan.deployments)
             else:
-                from helm_longctx.apps.reproduction.protocols import print_comparisons
-
-                print_comparisons(config.protocols or [], folder, plan.deployments, published)
+                protocols.print_comparisons(config.protocols or [], folder, plan.deployments, published)
 
 
 def _check_names(config: RunConfig) -> None:
     """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
-    from helm_longctx.helm.names import check_name, may_be_helms
-    from helm_longctx.tasks.entry import split_entry
-
     for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
         for number, text in enumerate(texts or []):
             with config.places.at((key, number)):

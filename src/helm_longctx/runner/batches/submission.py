@@ -413,19 +413,23 @@ class JudgesAsBatches(AsBatches):
         questions = [(instance, request) for instance, requests in asked for request in requests]
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
-                self._send(Receiver(name, service, True), clients.client(name), questions, ledger)
+                receiver, client = Receiver(name, service, True), clients.client(name)
+                _send_questions(receiver, client, questions, ledger, self._plan.batch_size)
 
-    def _send(self, receiver: Receiver, client: ProviderClient, questions: Questions, ledger: Ledger) -> None:
-        unsent: dict[str, Unsent] = {}
-        for instance, question in questions:
-            recorder = _Recorder(client)
-            make_judge(receiver.deployment, recorder).ask(question)
-            # Requests to judges are never elided, so the whole request is the request itself.
-            unsent |= {name: Unsent(sent, partial(replace, sent), instance) for name, sent in recorder.unsent.items()}
-        submission = Submission(receiver, client, lambda request: try_once(client.make_request, request).result, ledger)
-        submission.send_all(unsent, self._plan.batch_size)
-        about = f"{len(questions)} questions to {receiver.deployment}"
-        _log.info(f"{about}: {len(unsent)} without a reply, {submission.summary()}")
+
+def _send_questions(
+    receiver: Receiver, client: ProviderClient, questions: Questions, ledger: Ledger, batch_size: int | None
+) -> None:
+    unsent: dict[str, Unsent] = {}
+    for instance, question in questions:
+        recorder = _Recorder(client)
+        make_judge(receiver.deployment, recorder).ask(question)
+        # Requests to judges are never elided, so the whole request is the request itself.
+        unsent |= {name: Unsent(sent, partial(replace, sent), instance) for name, sent in recorder.unsent.items()}
+    submission = Submission(receiver, client, lambda request: try_once(client.make_request, request).result, ledger)
+    submission.send_all(unsent, batch_size)
+    about = f"{len(questions)} questions to {receiver.deployment}"
+    _log.info(f"{about}: {len(unsent)} without a reply, {submission.summary()}")
 
 
 class _Recorder(Client):
