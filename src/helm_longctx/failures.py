@@ -278,7 +278,7 @@ def describe_reason(reason: object) -> str:
 
 
 def check_reason(reason: object) -> str:
-    """Return HELM's `stop`, `length` or `unknown` for a finish reason. Raises a `FailureError` if it is no answer."""
+    """Return `stop`, `length` or `unknown`, as HELM does. Raises a `FailureError` if the text is not an answer."""
     if kind := failure_of_reason(reason):
         raise FailureError(kind, describe_reason(reason))
     ending = ending_of(reason)

@@ -30,7 +30,10 @@ TaskKey = tuple[str, str, int | None]
 
 @dataclass(frozen=True)
 class Spreads:
-    """How much scores of a task vary between two models with other questions, or the same; None without two models."""
+    """How much scores of a task vary.
+
+    `unpaired` is for two models with different questions, `paired` for the same ones; None if no two models were run.
+    """
 
     unpaired: Spread
     paired: Spread | None

@@ -42,7 +42,7 @@ class Limit:
 
 
 class Spending:
-    """Adds up tokens and dollars of one run, if the deployment's prices are known. Only one thread may use it.
+    """Adds up tokens and dollars of one run; `prices` is None if they are not known. Only one thread may use it.
 
     Raises an `InputError` if there is a limit, and it is reached or the prices are not known.
     """

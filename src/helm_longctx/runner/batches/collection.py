@@ -285,7 +285,7 @@ class Tally:
         self._strays, self._stray_count = list[str](), 0
 
     def count(self, outcomes: Iterable[Outcome], reason: str) -> Counter[str]:
-        """Return the number of requests without an answer, by kind of failure; `reason` is the one of the others.
+        """Return how many requests have no answer, by kind of failure. Those without an outcome have the `reason`.
 
         Raises a `ValueError` if all outcomes are of no request. It is then not the batch's file.
         """
