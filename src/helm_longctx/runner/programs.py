@@ -432,42 +432,48 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     Where the model decides what is asked, as in a loop with tools, this is the most that its words lead to.
     """
     requests: dict[str, StoredRequest] = {}
-    shared: dict[Any, Any] = {}
-    for asked in questions:
 
-        def reply(step: Step, asked: StoredRequest = asked) -> Reply:
-            stored = store_step(asked, step, spool)
+    def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
+        for stored in (store_step(asked, step, spool) for step in steps):
             requests.setdefault(request_name(stored.request, stored.digest), stored)
-            return Reply(" ".join(["word"] * (step.max_tokens // 2)))
+        return [Reply(" ".join(["word"] * (step.max_tokens // 2))) for step in steps]
 
-        _dry_run(asked, lambda steps, reply=reply: [*map(reply, steps)], shared)  # type: ignore[misc]
+    _dry_run(questions, reply)
     return [*requests.values()]
 
 
 def open_steps(run: PreparedRun) -> list[StoredRequest]:
     """Return the requests that the programs of a run wait for, after all replies that the journal has."""
     requests: dict[str, StoredRequest] = {}
-    shared: dict[Any, Any] = {}
-    for asked in run.requests:
 
-        def reply(steps: Sequence[Step], asked: StoredRequest = asked) -> list[Reply]:
-            stored = [store_step(asked, step, run.spool) for step in steps]
-            names = [run.name(each) for each in stored]
-            results = [result for name in names if (result := run.journal.get(name))]
-            if len(results) == len(steps):
-                return [Reply(result.completions[0].text, calls_of(result)) for result in results]
-            pairs = zip(names, stored, strict=True)
-            requests.update((name, each) for name, each in pairs if not run.journal.get(name))
+    def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
+        found = [
+            (each, run.journal.get(run.name(each))) for each in (store_step(asked, step, run.spool) for step in steps)
+        ]
+        if missing := [each for each, result in found if not result]:
+            requests.update((run.name(each), each) for each in missing)
             raise _StopError
+        return [Reply(result.completions[0].text, calls_of(result)) for _, result in found if result]
 
-        _dry_run(asked, reply, shared)
+    _dry_run(run.requests, reply)
     return [*requests.values()]
 
 
-def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]], shared: dict[Any, Any]) -> None:
-    """Call the program of a question without the model, until it ends in any way or asks for too much."""
-    assert asked.sample.method
-    left = int(asked.sample.method["arguments"][MAX_REQUESTS])
+def _dry_run(questions: Sequence[StoredRequest], reply: Callable[[StoredRequest, Sequence[Step]], list[Reply]]) -> None:
+    """Call the programs of questions without the model, until each ends in any way or asks for too much."""
+    shared: dict[Any, Any] = {}
+    for asked in questions:
+        assert asked.sample.method
+        most = int(asked.sample.method["arguments"][MAX_REQUESTS])
+        question = make_question(asked, _limit(partial(reply, asked), most))
+        question.shared = shared
+        # A mistake of the program shows when it is asked.
+        with suppress(_StopError, Exception):
+            _call_program(asked, question)
+
+
+def _limit(send: Callable[[Sequence[Step]], list[Reply]], left: int) -> Callable[[Sequence[Step]], list[Reply]]:
+    """Return a function that sends requests, and ends the program if there are too many."""
 
     def send_some(steps: Sequence[Step]) -> list[Reply]:
         nonlocal left
@@ -476,8 +482,4 @@ def _dry_run(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
             raise _StopError
         return send(steps)
 
-    question = make_question(asked, send_some)
-    question.shared = shared
-    # A mistake of the program shows when it is asked.
-    with suppress(_StopError, Exception):
-        _call_program(asked, question)
+    return send_some
