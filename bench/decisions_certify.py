@@ -29,7 +29,7 @@ from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.apps.certify.plan import questions_for
+from helm_longctx.apps.certify.command import questions_for
 from helm_longctx.apps.certify.procedure import Ask, run
 from helm_longctx.apps.certify.search import Design, Search
 from helm_longctx.data.root import DataRoot

@@ -91,7 +91,7 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
         if release:
-            from helm_longctx.apps.reproduction.releases import print_release
+            from helm_longctx.apps.reproduction.protocols import print_release
 
             print_release(release)
         elif config.protocols:
@@ -118,7 +118,7 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             if failure:
                 raise failure
             if release:
-                from helm_longctx.apps.reproduction.releases import print_release_comparison
+                from helm_longctx.apps.reproduction.protocols import print_release_comparison
 
                 print_release_comparison(release, folder, plan.deployments)
             else:

@@ -332,7 +332,7 @@ class SharedAnswers:
         ]
 
 
-class Table(SharedAnswers):
+class SharedTable(SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
     def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
@@ -377,7 +377,7 @@ class Table(SharedAnswers):
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
         pairs = combinations(self.models, 2)
-        tables = [self] if len(self.models) == 2 else [Table(self._suite, pair, self._length) for pair in pairs]
+        tables = [self] if len(self.models) == 2 else [SharedTable(self._suite, pair, self._length) for pair in pairs]
         families: dict[tuple[str, ...], list[Pairing]] = defaultdict(list)
         for each in (part for table in tables for part in table._compare_parts()):
             # Each length is a question of its own, as on the report's page of that length.

@@ -10,7 +10,7 @@ import numpy as np
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
-from helm_longctx.results.comparison import Table
+from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.statistics.comparison import Comparison, compare_parts, holm
 from helm_longctx.runs.scores import find_method, without_method
 from helm_longctx.tasks.task import PLAIN
@@ -53,7 +53,7 @@ class Gain:
         method: the method with its arguments, such as `method=retrieve chunks=4`.
         comparison: the score with the method minus the score with plain prompts.
         adjusted: the p-value that is adjusted by Holm's method over the model's methods.
-        not_compared: why other tasks of both are not compared; see `Table.refusals`.
+        not_compared: why other tasks of both are not compared; see `SharedTable.refusals`.
     """
 
     model: str
@@ -89,7 +89,7 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
         found, plain = [], runs[model][PLAIN]
         for method, name in runs[model].items():
             if method != PLAIN:
-                table = Table(boards, (name, plain), length)
+                table = SharedTable(boards, (name, plain), length)
                 places = [place for place, weight in enumerate(table.weights) if weight]
                 comparison = compare_parts(table.pair_scores(name, plain, places))
                 costs, without = (_measure_costs(table, each, places) for each in (name, plain))
@@ -99,7 +99,7 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
     return gains
 
 
-def _measure_costs(table: Table, model: str, places: Sequence[int]) -> Costs:
+def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []

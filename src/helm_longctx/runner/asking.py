@@ -27,7 +27,7 @@ from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runner.threads import Calls
-from helm_longctx.runs.conversation import request_text
+from helm_longctx.runs.elision import request_text
 from helm_longctx.runs.journal import Journal
 
 SETTLE = 10.0

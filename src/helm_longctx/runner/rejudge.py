@@ -22,7 +22,7 @@ from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
-from helm_longctx.runs.conversation import with_text
+from helm_longctx.runs.elision import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt

@@ -20,7 +20,7 @@ from helm_longctx.models.apis.usage import output_truncated
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runs.conversation import request_text
+from helm_longctx.runs.elision import request_text
 from helm_longctx.runs.files import (
     FILES,
     RUN_SPEC,

@@ -21,8 +21,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.conversation import elide_texts, request_text, with_text, without_text
-from helm_longctx.runs.elision import evidence_of
+from helm_longctx.runs.elision import elide_texts, evidence_of, request_text, with_text, without_text
 from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.sample import Sample
 

@@ -15,7 +15,7 @@ import zstandard
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.conversation import to_text
+from helm_longctx.runs.elision import to_text
 from helm_longctx.runs.files import STATES, State, find_sample, read_json, read_states, replace_file
 
 TEXTS, INDEX = "prompts.zst", "prompts.json"

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.answer_rows import answers
 from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.command import EXPORTERS, export_suite
-from helm_longctx.apps.exchange.export import scores
+from helm_longctx.apps.exchange.export import answers, scores
 from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.reading import read_results

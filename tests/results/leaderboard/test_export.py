@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.answer_rows import answers
-from helm_longctx.apps.exchange.export import Average, averages, length_plot, scores
+from helm_longctx.apps.exchange.export import Average, answers, averages, length_plot, scores
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.documents.data import unquote_formula, write_csv
+from helm_longctx.documents.document import unquote_formula, write_csv
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards, read_suite
 from helm_longctx.results.comparability import Caveat

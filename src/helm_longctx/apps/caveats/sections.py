@@ -5,10 +5,9 @@ from collections import defaultdict
 from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
 from helm_longctx.documents.numbers import count
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import model_cell, score_cell
+from helm_longctx.results.cells import find_wide_bounds, model_cell, own_scores, score_cell, without_errors
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
-from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
 
 _CUT = (
     "Scores that could be outside their 95 % interval if the token limit had not cut answers. `helm-longctx run"

@@ -19,10 +19,17 @@ from typing import TypeVar
 import numpy as np
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.results.statistics.deadline import DeadlineTest, Outcomes, collect_outcomes
 from helm_longctx.results.statistics.intervals import Floats, Interval, mean_interval
 from helm_longctx.results.statistics.reliability import variance_components
-from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide, sequential_interval
+from helm_longctx.results.statistics.sequential import (
+    DeadlineTest,
+    Decision,
+    Outcomes,
+    collect_outcomes,
+    count_until_decision,
+    decide,
+    sequential_interval,
+)
 
 T = TypeVar("T", float, Floats)
 

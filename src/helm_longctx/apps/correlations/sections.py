@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from helm_longctx.apps.app import for_each_length
@@ -9,8 +10,7 @@ from helm_longctx.documents.document import Figure, Section
 from helm_longctx.documents.numbers import decimals, p_sentence
 from helm_longctx.documents.plots import matrix, mirror, scatter
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
-from helm_longctx.results.statistics import correlation
-from helm_longctx.results.statistics.correlation import Correlation
+from helm_longctx.results.statistics.ranking import Correlation, spearman
 
 FEWEST = 5
 
@@ -36,7 +36,8 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     parts = [part for part in parts if counts[part] >= FEWEST]
     if len(parts) < 3:
         return None
-    found = correlation.matrix({part: [each.get(part, math.nan) for each in scores.values()] for part in parts})
+    values = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
+    found = {(one, other): spearman(values[one], values[other]) for one, other in combinations(parts, 2)}
     name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
     figures = [_heat_map(board, parts, found, name), _draw_points(board, parts, scores, found, name)]
     about = f"Over {len(scores)} models. Floors are left out."

@@ -18,14 +18,13 @@ from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
-from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME
 from helm_longctx.apps.exchange.answers import resolve_entry
+from helm_longctx.apps.exchange.export import LONGEST_NAME
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.reference import add_rows
-from helm_longctx.runs.conversation import elide_texts
-from helm_longctx.runs.elision import evidence_of
+from helm_longctx.runs.elision import elide_texts, evidence_of
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
 from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.tasks.benchmark import Benchmark

@@ -15,13 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.exchange.answer_rows import AnswerRow, answers
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
-from helm_longctx.apps.exchange.export import Average, Score, averages, scores
-from helm_longctx.documents.data import unquote_formula, write_csv
-from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers, averages, scores
+from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
-from helm_longctx.documents.paper import latex_table, markdown_table
+from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell

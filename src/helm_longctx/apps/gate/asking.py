@@ -15,13 +15,14 @@ from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import DEPTHS
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.looks import level_of_look
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
-from helm_longctx.results.statistics.noninferiority_power import (
+from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
     changed_outcomes,
     clusters_needed,
     power_to_fail,
     power_to_pass,
     smallest_drop,
+    visible_drop,
 )
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.estimate import Estimate, TaskSample

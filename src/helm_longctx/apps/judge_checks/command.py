@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from helm_longctx.apps.judge_checks.measures import Measure
-    from helm_longctx.apps.judge_checks.saved import Results
+    from helm_longctx.apps.judge_checks.ratings import Results
     from helm_longctx.results.statistics.comparison import Comparison
 if TYPE_CHECKING:
     from helm_longctx.apps.judge_checks.measures import Agreement
@@ -145,18 +145,19 @@ def judge_check(
     check_folder("save", save)
     require("judges", "judge-check")
     check_settings()
-    from helm_longctx.apps.judge_checks import plotting, saved
+    from helm_longctx.apps.judge_checks import ratings
+    from helm_longctx.apps.judge_checks.measures import plot_judges
     from helm_longctx.documents.plots import write_picture
 
-    loaded = [saved.load(file) for file in files]
+    loaded = [ratings.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
     # The judges that were asked now come first in the tables.
-    results = saved.merge([*asked, *loaded])
+    results = ratings.merge([*asked, *loaded])
     report = _report(results.rows)
     if save:
-        saved.save(save, results, report)
+        ratings.save(save, results, report)
     if plot:
-        write_picture(plotting.plot(results.rows), plot)
+        write_picture(plot_judges(results.rows), plot)
     if without := [name for each in asked for name, rows in each.rows.groupby("judge") if rows["score"].isna().all()]:
         raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
@@ -167,7 +168,7 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     from helm.common.object_spec import get_class_by_name
     from helm.proxy.services.service import CACHE_DIR
 
-    from helm_longctx.apps.judge_checks.saved import Results, digest_checks
+    from helm_longctx.apps.judge_checks.ratings import Results, digest_checks
     from helm_longctx.judging.check_items import observe
     from helm_longctx.judging.judge import find_judges
     from helm_longctx.runner.cache import digest_cache

@@ -14,7 +14,7 @@ from helm_longctx.documents.numbers import count, decimals, in_brackets, range_t
 from helm_longctx.documents.plots import scatter
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import rho_cell, short_name
-from helm_longctx.results.statistics.correlation import Correlation, spearman
+from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.task import Task
 

@@ -12,7 +12,7 @@ from helm_longctx.documents.plots import property_scatter
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.correlation import Correlation, spearman
+from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.tasks.publications import ModelProperties
 
 FEWEST_MODELS = 5

@@ -17,9 +17,9 @@ from helm_longctx.results.boards import Board, show_model
 from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.pooling import Pooling, pool
+from helm_longctx.results.statistics.ranking import Correlation
 
 
 class Place(NamedTuple):

@@ -20,9 +20,8 @@ from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.results.boards import category_results, make_boards
 from helm_longctx.results.reading import Result, published_results, read_results
-from helm_longctx.results.statistics.correlation import Correlation
 from helm_longctx.results.statistics.intervals import Floats
-from helm_longctx.results.statistics.ranking import borda, interquartile_mean
+from helm_longctx.results.statistics.ranking import Correlation, borda, interquartile_mean
 from helm_longctx.results.statistics.subset import Scores, Subset, agreement, find_subset
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark, Category

@@ -29,8 +29,7 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.runs.conversation import elide_messages, to_text
-from helm_longctx.runs.elision import LIMIT, elide, evidence_of
+from helm_longctx.runs.elision import LIMIT, elide, elide_messages, evidence_of, to_text
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     STATES,

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.environment import require
 from helm_longctx.results.statistics.comparison import Comparison, find_differences, two_sided
-from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.results.statistics.intervals import Floats, Interval, cluster_sums, group_codes, normal_quantile
-from helm_longctx.results.statistics.ranking import Rank, rank_ranges
+from helm_longctx.results.statistics.ranking import Correlation, Rank, rank_ranges, spearman
 
 PRIOR = 0.5
 """Number of wins and of losses that each model is given against the others together. Otherwise the strength of a model

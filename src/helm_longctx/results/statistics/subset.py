@@ -8,8 +8,8 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.correlation import Correlation, spearman
 from helm_longctx.results.statistics.intervals import Floats
+from helm_longctx.results.statistics.ranking import Correlation, spearman
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
