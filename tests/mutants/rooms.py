@@ -10,16 +10,19 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "helm_longctx"
 
 STATISTICS = {
-    "deadline": ("results/statistics/test_deadline.py", "results/certificates/test_search.py"),
     "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
-    "margins": (
+    "noninferiority": (
         "results/statistics/test_noninferiority.py",
         "results/gates",
         "results/test_stopping.py",
         "results/statistics/test_looks.py",
     ),
-    "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
-    "noninferiority": ("results/statistics/test_noninferiority.py", "results/gates"),
+    "ranking": ("results/statistics/test_ranking.py", "results/statistics/test_correlation.py"),
+    "sequential": (
+        "results/statistics/test_sequential.py",
+        "results/statistics/test_deadline.py",
+        "results/certificates/test_search.py",
+    ),
     "lengths": ("results/statistics/test_lengths.py", "results/test_lengths.py", "results/report/test_lengths.py"),
     "intervals": ("results/statistics/test_intervals.py", "results/statistics/test_comparison.py"),
 }

@@ -81,16 +81,6 @@ class CertificateRunner(LongContextRunner):
         self.asked: list[str] = []
         self._start = time.monotonic()
 
-    @property
-    def seconds(self) -> float:
-        """The seconds since the runner was made."""
-        return time.monotonic() - self._start
-
-    @property
-    def spent(self) -> float:
-        """The dollars that this process has spent."""
-        return self.limit.spent
-
     @contextmanager
     def journal(self) -> Iterator[Journal]:
         """Open the journal of answers in the folder, which no other process may use meanwhile.
@@ -186,33 +176,28 @@ class CertificateRunner(LongContextRunner):
             scores[name] = question.task.scores(scored_record(state, question.request.sample))[MAIN_METRIC]
         return scores
 
-
-def describe_repetition(runner: CertificateRunner, folder: Path) -> dict[str, Any]:
-    """Return the endpoint, versions, prices, run entries and hashes, as JSON data without secrets.
-
-    Args:
-        folder: the folder with the journal of answers.
-    """
-    deployment, prices = get_model_deployment(runner.model), find_prices(runner.model)
-    arguments = deployment.client_spec.args or {}
-    benchmarks = [benchmark_of(split_entry(entry)[0]) for entry in runner.entries.values()]
-    journal = folder / NAME
-    return {
-        "model": runner.model,
-        "served_model": arguments.get("model"),
-        "address": redact(str(arguments.get("base_url") or "")),
-        "client": deployment.client_spec.class_name,
-        "tokenizer": deployment.tokenizer_name,
-        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "seconds": round(runner.seconds, 1),
-        "spent_by_this_command": runner.spent,
-        "prices": prices.source if prices else None,
-        "versions": {
-            "helm-longctx": VERSION,
-            "crfm-helm": metadata.version("crfm-helm"),
-            "python": platform.python_version(),
-            **{each.name: f"{each.revision}, comparability {each.comparability}" for each in benchmarks},
-        },
-        "entries": list(runner.asked),
-        "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest() if journal.exists() else None,
-    }
+    def describe(self) -> dict[str, Any]:
+        """Return the endpoint, versions, prices, run entries and hashes, as JSON data without secrets."""
+        deployment, prices = get_model_deployment(self.model), find_prices(self.model)
+        arguments = deployment.client_spec.args or {}
+        benchmarks = [benchmark_of(split_entry(entry)[0]) for entry in self.entries.values()]
+        journal = self.folder / NAME
+        return {
+            "model": self.model,
+            "served_model": arguments.get("model"),
+            "address": redact(str(arguments.get("base_url") or "")),
+            "client": deployment.client_spec.class_name,
+            "tokenizer": deployment.tokenizer_name,
+            "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - self._start, 1),
+            "spent_by_this_command": self.limit.spent,
+            "prices": prices.source if prices else None,
+            "versions": {
+                "helm-longctx": VERSION,
+                "crfm-helm": metadata.version("crfm-helm"),
+                "python": platform.python_version(),
+                **{each.name: f"{each.revision}, comparability {each.comparability}" for each in benchmarks},
+            },
+            "entries": list(self.asked),
+            "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest() if journal.exists() else None,
+        }

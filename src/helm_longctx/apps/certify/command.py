@@ -23,7 +23,7 @@ from helm_longctx.config.shared import Quiet, Verbose, fill_registries
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.models.apis.prices import Prices
+from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 
@@ -160,22 +160,14 @@ def certify(
     The command can be interrupted and repeated: no answer is paid for twice.
     """
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    lengths = _read_lengths(claim, shortest)
+    lengths = [parse_length(claim, "certify: --claim"), parse_length(shortest, "certify: --shortest")]
+    if lengths[0] < 2 * lengths[1]:
+        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
     design = Design(*lengths, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
-
-
-def _read_lengths(claim: str, shortest: str) -> tuple[int, int]:
-    """Return the claim and the shortest length."""
-    longest, least = (
-        parse_length(value, f"certify: --{name}") for name, value in (("claim", claim), ("shortest", shortest))
-    )
-    if longest < 2 * least:
-        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
-    return longest, least
 
 
 def _certify(
@@ -186,6 +178,12 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
+    from helm_longctx.apps.certify.sections import (
+        describe_kinds,
+        describe_totals,
+        describe_verdict,
+        write_certificate,
+    )
     from helm_longctx.config.plan import make_plan, use_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
@@ -202,16 +200,18 @@ def _certify(
         if config.dry_run:
             _print_plan(design, deployment, plan)
             return
-        folder = to or config.output_path / "certificates" / _folder_name(deployment, design)
+        name = f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
+        folder = to or config.output_path / "certificates" / name
         design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
-        _write(folder, record)
-        _print_record(record, folder)
-
-
-def _folder_name(deployment: str, design: Design) -> str:
-    return f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
+        (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_certificate(record, folder / PAGE)
+        columns, rows = describe_kinds(record)
+        print_table(text_table(describe_verdict(record), columns, rows))
+        print(*describe_totals(record), sep="\n")
+        print(f"The page: {folder / PAGE}")
+        print(f"All data: {folder / RECORD}")
 
 
 def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None) -> Design:
@@ -237,7 +237,7 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
 
 def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path) -> dict[str, Any]:
     """Ask until everything is decided, and return the certificate."""
-    from helm_longctx.apps.certify.asking import CertificateRunner, describe_repetition
+    from helm_longctx.apps.certify.asking import CertificateRunner
     from helm_longctx.apps.certify.procedure import run
     from helm_longctx.runner.runner import runner_arguments
 
@@ -246,31 +246,11 @@ def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str
     runner = CertificateRunner(entries, deployment, folder, design.shortest, **arguments)
     with runner.journal() as journal:
         outcome = run(design, lambda blocks: runner.ask(journal, blocks))
-    return {**outcome.record(), **describe_repetition(runner, folder)}
-
-
-def _write(folder: Path, record: Mapping[str, Any]) -> None:
-    from helm_longctx.apps.certify.sections import write_certificate
-
-    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    write_certificate(record, folder / PAGE)
-
-
-def _print_record(record: Mapping[str, Any], folder: Path) -> None:
-    from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict
-
-    columns, rows = describe_kinds(record)
-    print_table(text_table(describe_verdict(record), columns, rows))
-    print(*describe_totals(record), sep="\n")
-    print(f"The page: {folder / PAGE}")
-    print(f"All data: {folder / RECORD}")
+    return {**outcome.record(), **runner.describe()}
 
 
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
-    """Print what is asked at most, and how many questions decide about which loss."""
-    from helm_longctx.apps.certify.command import plan_lengths
-    from helm_longctx.models.apis.prices import find_prices
-
+    """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
     budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
     plans, rows = plan_lengths(design, budgets, prices), []
@@ -280,20 +260,6 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         rows.append([length, str(each.fewest), str(each.most), *dollars])
     columns = ("length", "questions if all is right", "questions at most", "price if all is right", "price at most")
     print_table(text_table(f"The largest plan for {deployment}", columns, rows, right=columns))
-    _print_losses(design)
-    if all(each.dollars for each in plans):
-        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
-        print(
-            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
-        )
-    else:
-        print("The price is not known; give --prices. Nothing was sent.")
-
-
-def _print_losses(design: Design) -> None:
-    """Print before how many questions and tokens of the claim which loss is decided, by the score."""
-    from helm_longctx.apps.certify.command import POWER, questions_for
-
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
@@ -306,3 +272,10 @@ def _print_losses(design: Design) -> None:
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")
+    if all(each.dollars for each in plans):
+        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
+        print(
+            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
+        )
+    else:
+        print("The price is not known; give --prices. Nothing was sent.")

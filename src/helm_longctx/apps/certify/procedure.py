@@ -69,15 +69,16 @@ class Diagnosis:
     @property
     def cells(self) -> list[Cell]:
         """The cells whose answers are pooled, the shortest length last."""
-        read = [length for length in self._search.tests if not self._is_refused(length)]
+        read = [
+            length
+            for length in self._search.tests
+            if not any(length in each.cells and each.cells[length].is_refused for each in self._search.measured)
+        ]
         lost = [length for length in read if not self._is_effective(length)]
         return [self._kind.cell(length) for length in sorted(lost or read[:1], reverse=True)]
 
     def _is_effective(self, length: int) -> bool:
         return self._search.tests[length].decision is Decision.ABOVE
-
-    def _is_refused(self, length: int) -> bool:
-        return any(length in each.cells and each.cells[length].is_refused for each in self._search.measured)
 
     @property
     def places(self) -> list[Place]:
@@ -120,7 +121,15 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
     if refused:
         text = f"The server refuses prompts of {length_label(refused)}."
         findings.append(Finding("refuses", text))
-    if shortfall := find_shortfall(searches):
+    found = []
+    for search in searches:
+        usual = token_ratio(search.base.replies)
+        for length, cell in search.cells.items():
+            ratio = token_ratio(cell.replies)
+            if usual and ratio and is_cut(ratio, 1.0, usual):
+                counted = median(reply.counted for reply in cell.replies if reply.counted)
+                found.append((length, int(counted)))
+    if shortfall := min(found, default=None):
         length, kept = shortfall
         what = f"of prompts of {length_label(length)} it counts only {kept:,} tokens"
         text = f"The server cuts prompts without an error: {what}."
@@ -132,41 +141,10 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
     return findings
 
 
-def find_shortfall(searches: Sequence[KindAnswers]) -> tuple[int, int] | None:
-    """Return the shortest length at which the server counts fewer tokens than it was sent, and how many it counts."""
-    found = []
-    for search in searches:
-        usual = token_ratio(search.base.replies)
-        for length, cell in search.cells.items():
-            ratio = token_ratio(cell.replies)
-            if usual and ratio and is_cut(ratio, 1.0, usual):
-                counted = median(reply.counted for reply in cell.replies if reply.counted)
-                found.append((length, int(counted)))
-    return min(found, default=None)
-
-
 def token_ratio(replies: Sequence[Reply]) -> float | None:
     """Return the median ratio of the server's tokens to ours; None if the server reports none."""
     ratios = [reply.counted / reply.sent for reply in replies if reply.counted and reply.sent]
     return median(ratios) if ratios else None
-
-
-def largest_accepted(searches: Sequence[KindAnswers]) -> int | None:
-    """Return the largest length at which the server has answered; None if it never has."""
-    cells = [cell for search in searches for cell in (search.base, *search.cells.values())]
-    return max((cell.length for cell in cells if cell.scores), default=None)
-
-
-def failure_counts(cell: Cell) -> dict[str, int]:
-    """Return how many questions have no answer, by the reason."""
-    reasons = [reply.failure for reply in cell.replies if reply.failure]
-    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-
-
-def mean_dollars(replies: Sequence[Reply]) -> float | None:
-    """Return the mean price of requests; None if a price is not known."""
-    dollars = [reply.dollars for reply in replies if not reply.failure]
-    return fmean(each for each in dollars if each is not None) if dollars and None not in dollars else None
 
 
 def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
@@ -188,57 +166,10 @@ FORMAT = 2
 """Version of the JSON data."""
 
 
-def record_certificate(search: Search, diagnosis: Diagnosis | None, holds: bool | None) -> dict[str, Any]:
-    """Return what was decided and asked. What depends on the machine is added by the caller."""
-    design, searches = search.design, list(search.kinds.values())
-    replies = [reply for each in searches for reply in all_replies(each)]
-    dollars = [reply.dollars for reply in replies if not reply.failure]
-    return {
-        "format": FORMAT,
-        "claim": design.claim,
-        "holds": holds,
-        "accepted": largest_accepted(searches),
-        "findings": [asdict(each) for each in list_findings(searches, diagnosis)],
-        "stands_on": [each.kind for each in search.measured],
-        "all_kinds": is_about_all_kinds(search),
-        "effective": search.effective,
-        "not_effective": search.not_effective,
-        "lengths": [_record_test(test) for test in search.tests.values()],
-        "kinds": [_record_kind(each, each in search.measured) for each in searches],
-        "places": [
-            {**asdict(each), "decision": each.decision.value} for each in (diagnosis.places if diagnosis else ())
-        ],
-        "tokens": _record_tokens(replies),
-        "requests": len(replies),
-        "prompt_tokens": sum(reply.counted or reply.sent for reply in replies if not reply.failure),
-        "dollars": None if None in dollars else sum(each for each in dollars if each is not None),
-        "cut_answers": sum(reply.is_cut for reply in replies),
-        "models": dict(Counter(reply.model for reply in replies if reply.model)),
-        "design": {**asdict(design), "lengths": design.lengths},
-        "answers": [_record_block(each) for kind in searches for each in all_blocks(kind)],
-    }
-
-
-def hash_record(record: dict[str, Any]) -> str:
-    """Return the SHA-256 of the questions and answers: of their digests and scores, in the order of the seeds."""
-    lines = sorted(record["answers"], key=lambda block: block["seed"])
-    return hashlib.sha256(json.dumps(lines, sort_keys=True).encode()).hexdigest()
-
-
 def all_blocks(search: KindAnswers) -> list[Answered]:
     """Return all blocks of a kind: without texts, at the shortest length, and at the others."""
     cells = (search.base, *search.cells.values())
     return [*search.without_text, *(each for cell in cells for each in cell.answered)]
-
-
-def all_replies(search: KindAnswers) -> list[Reply]:
-    """Return all replies of a kind."""
-    return [reply for each in all_blocks(search) for reply in each.replies]
-
-
-def is_about_all_kinds(search: Search) -> bool:
-    """Whether each kind of the design is decided to be effective at the claim by a test of its own."""
-    return all(each in search.measured and each.effective == search.design.claim for each in search.kinds.values())
 
 
 def _record_test(test: LengthTest) -> dict[str, Any]:
@@ -271,6 +202,7 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 
 def _record_cell(cell: Cell) -> dict[str, Any]:
     found, counted = cell.interval, [reply.counted for reply in cell.replies if reply.counted]
+    dollars = [reply.dollars for reply in cell.replies if not reply.failure]
     return {
         "length": cell.length,
         "n": found.n,
@@ -281,26 +213,14 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
         "is_refused": cell.is_refused,
         "threshold": cell.highest,
         "lost_below": cell.lowest,
-        "failures": failure_counts(cell),
+        "failures": dict(Counter(reply.failure for reply in cell.replies if reply.failure)),
         "cut_answers": sum(reply.is_cut for reply in cell.replies),
         "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,
         "counted_tokens": median(counted) if counted else None,
-        "dollars_per_request": mean_dollars(cell.replies),
+        "dollars_per_request": fmean(each for each in dollars if each is not None)
+        if dollars and None not in dollars
+        else None,
     }
-
-
-def _record_tokens(replies: Sequence[Reply]) -> dict[str, Any]:
-    """Return how the server's counts of tokens compare with the tokenizer's, and with the estimate."""
-    pairs = [(reply.counted, reply.tokenized) for reply in replies if reply.counted and reply.tokenized]
-    return {
-        "reported": any(reply.counted for reply in replies),
-        "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs) if pairs else None,
-        "by_estimate": token_ratio([reply for reply in replies if not reply.failure]),
-    }
-
-
-def _record_block(answered: Answered) -> dict[str, Any]:
-    return {**asdict(answered.block), "replies": [reply.to_json() for reply in answered.replies]}
 
 
 Ask = Callable[[Sequence[Block]], list[Answered]]
@@ -345,8 +265,49 @@ class Outcome:
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
-        record = record_certificate(self.search, self.diagnosis, self.holds)
-        return {**record, "stop": self.stop, "sha256": hash_record(record)}
+        design, searches = self.search.design, list(self.search.kinds.values())
+        blocks = [block for each in searches for block in all_blocks(each)]
+        replies = [reply for block in blocks for reply in block.replies]
+        dollars = [reply.dollars for reply in replies if not reply.failure]
+        pairs = [(reply.counted, reply.tokenized) for reply in replies if reply.counted and reply.tokenized]
+        cells = [cell for each in searches for cell in (each.base, *each.cells.values())]
+        answers = [{**asdict(each.block), "replies": [reply.to_json() for reply in each.replies]} for each in blocks]
+        lines = sorted(answers, key=lambda block: block["seed"])
+        return {
+            "format": FORMAT,
+            "claim": design.claim,
+            "holds": self.holds,
+            "accepted": max((cell.length for cell in cells if cell.scores), default=None),
+            "findings": [asdict(each) for each in self.findings],
+            "stands_on": [each.kind for each in self.search.measured],
+            "all_kinds": all(
+                each in self.search.measured and each.effective == self.search.design.claim
+                for each in self.search.kinds.values()
+            ),
+            "effective": self.search.effective,
+            "not_effective": self.search.not_effective,
+            "lengths": [_record_test(test) for test in self.search.tests.values()],
+            "kinds": [_record_kind(each, each in self.search.measured) for each in searches],
+            "places": [
+                {**asdict(each), "decision": each.decision.value}
+                for each in (self.diagnosis.places if self.diagnosis else ())
+            ],
+            "tokens": {
+                "reported": any(reply.counted for reply in replies),
+                "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs) if pairs else None,
+                "by_estimate": token_ratio([reply for reply in replies if not reply.failure]),
+            },
+            "requests": len(replies),
+            "prompt_tokens": sum(reply.counted or reply.sent for reply in replies if not reply.failure),
+            "dollars": None if None in dollars else sum(each for each in dollars if each is not None),
+            "cut_answers": sum(reply.is_cut for reply in replies),
+            "models": dict(Counter(reply.model for reply in replies if reply.model)),
+            "design": {**asdict(design), "lengths": design.lengths},
+            "answers": answers,
+            "stop": self.stop,
+            # The questions and answers, in the order of the seeds.
+            "sha256": hashlib.sha256(json.dumps(lines, sort_keys=True).encode()).hexdigest(),
+        }
 
 
 def run(design: Design, ask: Ask) -> Outcome:
@@ -358,17 +319,13 @@ def run(design: Design, ask: Ask) -> Outcome:
         blocks = search.next_blocks() or (diagnosis.next_blocks() if diagnosis else [])
         if not blocks:
             break
-        answered, stop = _ask(ask, blocks)
+        try:
+            answered: Sequence[Answered] = ask(blocks)
+        except LimitReachedError as error:
+            answered, stop = error.answered, str(error)
         for each in answered:
             search.add(each)
     return Outcome(search, _diagnose(search), stop)
-
-
-def _ask(ask: Ask, blocks: Sequence[Block]) -> tuple[Sequence[Answered], str]:
-    try:
-        return ask(blocks), ""
-    except LimitReachedError as error:
-        return error.answered, str(error)
 
 
 def _diagnose(search: Search) -> Diagnosis | None:

@@ -36,8 +36,8 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     parts = [part for part in parts if counts[part] >= FEWEST]
     if len(parts) < 3:
         return None
-    values = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
-    found = {(one, other): spearman(values[one], values[other]) for one, other in combinations(parts, 2)}
+    scores_of = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
+    found = {(one, other): spearman(scores_of[one], scores_of[other]) for one, other in combinations(parts, 2)}
     name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
     figures = [_heat_map(board, parts, found, name), _draw_points(board, parts, scores, found, name)]
     about = f"Over {len(scores)} models. Floors are left out."
