@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
-from helm_longctx.results.statistics.comparison import Pairs, compare_parts, padded_squares
+from helm_longctx.results.statistics.comparison import Pairs, compare_parts, level_of_look, padded_squares, quantile_of
 from helm_longctx.results.statistics.intervals import normal_quantile
-from helm_longctx.results.statistics.looks import level_of_look, quantile_of
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,
     Clusters,

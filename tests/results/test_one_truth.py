@@ -28,7 +28,7 @@ from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import leaderboard_rows, score_numbers, score_tables, write_scores
 from helm_longctx.results.comparison import by_instance, describe_best, describe_pair, find_differences
 from helm_longctx.results.reading import Result
-from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run, write_suite

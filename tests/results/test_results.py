@@ -16,9 +16,9 @@ from helm_longctx.apps.exchange.export import AVERAGE
 from helm_longctx.results.boards import category_results, choose_tasks, make_boards, overall_results, shorten_folders
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result, published_results, read_results
-from helm_longctx.results.reference import write_reference
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.ranking import spearman
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.benchmarks.lv_eval.printed import PRINTED

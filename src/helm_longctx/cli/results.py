@@ -28,8 +28,7 @@ from helm_longctx.results.leaderboard.schema import (
     suite_schema,
 )
 from helm_longctx.results.reading import read_results
-from helm_longctx.results.reference import write_reference
-from helm_longctx.results.suite import suite_folder, suite_path
+from helm_longctx.results.suite import suite_folder, suite_path, write_reference
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -19,6 +19,7 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,
     Decision,
+    Looks,
     Pairs,
     compare_intervals,
     compare_parts,
@@ -26,7 +27,6 @@ from helm_longctx.results.statistics.comparison import (
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
-from helm_longctx.results.statistics.looks import Looks
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,

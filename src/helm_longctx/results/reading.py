@@ -17,7 +17,6 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
-from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -28,6 +27,7 @@ from helm_longctx.results.statistics.intervals import (
     standard_error,
     wilson,
 )
+from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_model, read_run_specs, reading
 from helm_longctx.runs.scores import (
     InstanceScore,

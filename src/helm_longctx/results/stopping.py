@@ -11,9 +11,18 @@ from statistics import fmean
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Pairs, compare_parts, join_pairs
+from helm_longctx.results.statistics.comparison import (
+    FIRST_OF_ROUNDS,
+    SIGNIFICANCE,
+    Looks,
+    Pairs,
+    compare_parts,
+    join_pairs,
+    level_of_look,
+    next_looks,
+    quantile_of,
+)
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.looks import FIRST_OF_ROUNDS, Looks, level_of_look, next_looks, quantile_of
 from helm_longctx.results.statistics.noninferiority import Clusters, margin_interval
 from helm_longctx.results.statistics.sequential import SCORES
 from helm_longctx.runs.scores import InstanceScore

@@ -27,8 +27,8 @@ from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runner.threads import Calls
-from helm_longctx.runs.elision import request_text
 from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.prompts import request_text
 
 SETTLE = 10.0
 """Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""

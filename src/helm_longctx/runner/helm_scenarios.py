@@ -18,7 +18,7 @@ from helm_longctx.failures import Failure, failure_of
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.interruptions import DISK_FULL
 from helm_longctx.runner.spool import Select, Spool, StoredRequest, draw_instances, point_to
-from helm_longctx.runs.elision import elide_texts, evidence_of, request_text
+from helm_longctx.runs.prompts import elide_texts, evidence_of, request_text
 from helm_longctx.tasks.entry import is_our_method
 from helm_longctx.tasks.sample import Sample
 

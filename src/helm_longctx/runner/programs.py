@@ -33,8 +33,8 @@ from helm_longctx.runner.asking import Asking, PendingRequest, make_failure
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runner.threads import TICK, Calls
-from helm_longctx.runs.elision import elide_messages, request_text, without_text
 from helm_longctx.runs.journal import Journal, request_name
+from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
 from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method
 from helm_longctx.tasks.methods.question import Question, Reply, Step

@@ -21,8 +21,15 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.elision import elide_texts, evidence_of, request_text, with_text, without_text
-from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.runs.prompts import (
+    elide_texts,
+    evidence_of,
+    instance_names,
+    request_text,
+    with_text,
+    without_text,
+    write_prompts,
+)
 from helm_longctx.tasks.sample import Sample
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]

@@ -1,27 +1,35 @@
-"""Stores the answers of an unfinished run in files that survive a crash.
+"""Stores the answers of an unfinished run in files that survive a crash, and locks the shards of a run.
 
 Files have JSON lines: an added line is on disk at once, and an incomplete last line is ignored. Threads that write at
-the same time share one write, because waiting for the disk takes most of the time.
+the same time share one write, because waiting for the disk takes most of the time. Shards are the parts of a run that
+several processes make. Each process holds the lock of its shard.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
 import os
 import re
 import shutil
+import socket
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, BinaryIO, Generic, TypeVar
 
 import dacite
+from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
+from helm_longctx.locks import hold_lock, lock_run
 from helm_longctx.redaction.abbreviation import digest
 
 Item = TypeVar("Item")
@@ -249,3 +257,85 @@ def parse_object(kind: type[Value], content: Mapping[str, Any]) -> Value:
 
 
 _REMEDY = "remove this line, and its answer is requested again"
+
+
+LOCK_WAIT = 10.0
+"""Seconds to wait for the lock of a run's folder, which other shards hold only while they start."""
+
+_UNLOCKED = "another process can send the same requests"
+
+
+@dataclass(frozen=True, order=True)
+class Shard:
+    """A part of a run."""
+
+    number: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read a shard such as `2/4`. Raises an `InputError` if it has another form or is out of range."""
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+        shard = cls(int(match[1]), int(match[2])) if match else None
+        if shard is None or not 1 <= shard.number <= shard.total:
+            raise InputError(f"shard {text!r} is invalid; give 1/N to N/N, for example 2/4")
+        return shard
+
+
+class _BusyError(InputError):
+    pass
+
+
+def process_name() -> str:
+    """Return a name for this process that no other process has."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
+    """Hold the lock of a shard in the block, or raise an `InputError` if another process makes the whole run.
+
+    The system releases the lock when the process ends, also if it is killed.
+    """
+    path = run_path / SHARDS / f"{shard.number}-of-{shard.total}.lock"
+    with ExitStack() as lock:
+        is_held = False
+        while not is_held:
+            # A process that makes the whole run holds the run's lock, and looks for shards only once.
+            with lock_run(run_path, LOCK_WAIT), suppress(_BusyError):
+                # A process whose shard failed can have removed the run's folder while this one waited for the lock.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
+                is_held = True
+            if not is_held:
+                _wait_for(path)
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            lock.close()
+            if has_failed or not any(path.parent.glob("*.jsonl")):
+                # The end of the run's lock removes the run's folder if no process has written anything else.
+                with suppress(OSError, InputError), lock_run(run_path):
+                    path.unlink()
+                    path.parent.rmdir()
+
+
+def wait_for_shards(run_path: Path) -> None:
+    """Wait until no process makes a shard of a run."""
+    for path in sorted((run_path / SHARDS).glob("*.lock")):
+        _wait_for(path)
+
+
+def _wait_for(path: Path) -> None:
+    try:
+        with hold_lock(path, _UNLOCKED, 0, _BusyError):
+            return
+    except _BusyError:
+        hlog(f"waiting for another process, which has locked {path}; if it is dead, remove this file")
+    with hold_lock(path, _UNLOCKED):
+        return

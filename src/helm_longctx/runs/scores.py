@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.elision import to_text
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -27,6 +26,7 @@ from helm_longctx.runs.files import (
     reading,
     repeat_of,
 )
+from helm_longctx.runs.prompts import to_text
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import arguments_of_method, marks_of_sampling
 from helm_longctx.tasks.groups import folder_name

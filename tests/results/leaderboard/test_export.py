@@ -22,8 +22,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards, read_suite
 from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result, Run
-from helm_longctx.results.reference import write_reference
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_suite

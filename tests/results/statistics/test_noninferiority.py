@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.comparison import Pairs, join_pairs
-from helm_longctx.results.statistics.looks import level_of_look, quantile_of
+from helm_longctx.results.statistics.comparison import Pairs, join_pairs, level_of_look, quantile_of
 from helm_longctx.results.statistics.noninferiority import (
     Cells,
     Clusters,

@@ -160,10 +160,10 @@ def certify(
     The command can be interrupted and repeated: no answer is paid for twice.
     """
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    lengths = [parse_length(claim, "certify: --claim"), parse_length(shortest, "certify: --shortest")]
-    if lengths[0] < 2 * lengths[1]:
+    longest, least = parse_length(claim, "certify: --claim"), parse_length(shortest, "certify: --shortest")
+    if longest < 2 * least:
         raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
-    design = Design(*lengths, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
+    design = Design(longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
@@ -267,8 +267,8 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
-    columns = (f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses))
-    print_table(text_table(title, columns, rows, right=columns))
+    heads = [f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses)]
+    print_table(text_table(title, heads, rows, right=heads))
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")

@@ -20,7 +20,7 @@ import numpy as np
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.results.statistics.intervals import Floats, Interval, mean_interval
-from helm_longctx.results.statistics.reliability import variance_components
+from helm_longctx.results.statistics.power import variance_components
 from helm_longctx.results.statistics.sequential import (
     DeadlineTest,
     Decision,

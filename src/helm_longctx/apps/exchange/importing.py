@@ -23,10 +23,9 @@ from helm_longctx.apps.exchange.export import LONGEST_NAME
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.results.reference import add_rows
-from helm_longctx.runs.elision import elide_texts, evidence_of
+from helm_longctx.results.suite import add_rows
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
-from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, write_prompts
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label

@@ -16,7 +16,7 @@ from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.reliability import signal_to_noise
+from helm_longctx.results.statistics.power import signal_to_noise
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.metric_names import nearest_depth, window_logprob
 from helm_longctx.tasks.registry import BENCHMARKS

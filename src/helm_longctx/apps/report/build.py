@@ -35,9 +35,8 @@ from helm_longctx.results.boards import FLOORS, Board, label, make_boards, own_b
 from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
-from helm_longctx.runs.elision import elide, elide_messages, evidence_of
 from helm_longctx.runs.files import STATES, reading
-from helm_longctx.runs.prompts import instance_names, prompt_digest
+from helm_longctx.runs.prompts import elide, elide_messages, evidence_of, instance_names, prompt_digest
 from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS

@@ -23,8 +23,8 @@ from helm_longctx.results.boards import OVERALL, Suite, average, label, mean_ove
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result, is_published_name, read_runs
-from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.suite import MAKER, SCENARIO_CLASS
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD

@@ -34,11 +34,14 @@ from helm_longctx.results.statistics.comparison import (
     compare_parts,
     holm,
     join_pairs,
+    level_of_look,
+    next_looks,
+    p_value_of_looks,
     padded_squares,
+    quantile_of,
     upper_tail,
 )
 from helm_longctx.results.statistics.intervals import Floats, cluster_sums
-from helm_longctx.results.statistics.looks import level_of_look, next_looks, p_value_of_looks, quantile_of
 from helm_longctx.results.statistics.power import MOST_QUESTIONS
 from helm_longctx.results.statistics.sequential import DIFFERENCES, Bounds
 
