@@ -19,7 +19,6 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     Comparison,
     Decision,
-    Looks,
     Pairs,
     compare_intervals,
     compare_parts,
@@ -146,13 +145,6 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
         return score.judges
     found = [board.score(score.model, task, score.length) for task in tasks]
     return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
-
-
-def find_looks(results: Iterable[Result], instances: int) -> Looks:
-    """Return the looks at the runs of results, of the run that was looked at most often, until now."""
-    runs = (run for result in results for run in result.runs)
-    looks = max((run.looks for run in runs), key=len, default=())
-    return (*looks, instances) if looks and instances > looks[-1] else looks
 
 
 def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
@@ -314,7 +306,10 @@ class SharedAnswers:
         one, other, *_ = self.models
         cells = {id(self._cells[place]): self._cells[place] for place in places}.values()
         results = (each for cell in cells for each in cell.results if each.model in (one, other))
-        return compare_parts(self.pair_scores(one, other, places), find_looks(results, len(places)))
+        # The looks at the run that was looked at most often, until now.
+        looks = max((run.looks for result in results for run in result.runs), key=len, default=())
+        looks = (*looks, len(places)) if looks and len(places) > looks[-1] else looks
+        return compare_parts(self.pair_scores(one, other, places), looks)
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with weights of the overall score."""

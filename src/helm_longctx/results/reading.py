@@ -102,19 +102,7 @@ def task_statistics(
     task: Task | None, rows: Sequence[InstanceScore], means: Mapping[str, float], errata: Mapping[str, object]
 ) -> dict[str, Statistic]:
     """Return the statistics of a task (None for another package's), with bounds if answers were cut
-    (`results/cells.py`), and with the score of the questions without known errors if some have them."""
-    found = _statistics(rows, means)
-    if task and MAIN_METRIC in found:
-        if any(row.values.get(CUT) for row in rows):
-            found |= {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
-        if errata:
-            right = [row for row in rows if row.instance not in errata]
-            found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
-    return found
-
-
-def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> dict[str, Statistic]:
-    """Return the statistics of a task.
+    (`results/cells.py`), and with the score of the questions without known errors if some have them.
 
     `means` are the means in the run's files, which are the scores. A mean over the rows can differ: a score of several
     metrics is the mean of their means, and answers without a value are left out.
@@ -132,7 +120,14 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
     }
     # A task's score is also stored under a separate name, which only the task's mean has.
     own = task_score(rows[0].task)
-    return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+    found = {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+    if task and MAIN_METRIC in found:
+        if any(row.values.get(CUT) for row in rows):
+            found |= {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+        if errata:
+            right = [row for row in rows if row.instance not in errata]
+            found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
+    return found
 
 
 def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:

@@ -108,8 +108,8 @@ def import_results(
 EXPORTERS: Mapping[str, Callable[[boards.Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]] = {
     "csv": partial(tables.write_tables, kind="csv"),
     "parquet": partial(tables.write_tables, kind="parquet"),
-    "markdown": tables.write_markdown,
-    "latex": tables.write_latex,
+    "markdown": partial(tables.write_paper_tables, kind="md"),
+    "latex": partial(tables.write_paper_tables, kind="tex"),
     "lm-eval": lm_eval.write_results,
     "every-eval-ever": every_eval_ever.write_logs,
     "eval-results": every_eval_ever.write_eval_results,

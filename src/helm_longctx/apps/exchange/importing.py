@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
@@ -197,16 +197,6 @@ _SHAPES = {
 """The values of an `Output` that any file can have, whatever its task."""
 
 
-@dataclass(frozen=True)
-class _Scenario:
-    """The data of a run's scenario that HELM's pages show."""
-
-    name: str
-    description: str
-    tags: tuple[str, ...] = (SOURCE,)
-    definition_path: str = ""
-
-
 def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
 
@@ -242,11 +232,12 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
     files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
-    scenario = _Scenario(str(spec.scenario_spec.args["entry"]), about)
+    name = str(spec.scenario_spec.args["entry"])
+    scenario = {"name": name, "description": about, "tags": [SOURCE], "definition_path": ""}
     contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
     # The files are in HELM's order: a run with the last file is complete.
-    for name, content in contents.items():
-        write_json(folder / name, content)
+    for file, content in contents.items():
+        write_json(folder / file, content)
     return folder
 
 

@@ -262,21 +262,20 @@ ABOUT = (
 )
 
 
-def write_markdown(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
-    """Write `scores.md` with a table for each benchmark and length, and yield it with its number of rows."""
-    tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
-    path = folder / "scores.md"
-    path.write_text("\n\n".join([escape_markdown(ABOUT), *texts]) + "\n", encoding="utf-8")
-    yield path, sum(len(table.rows) for table in tables)
+def write_paper_tables(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str
+) -> Iterator[tuple[Path, int]]:
+    """Write `scores.md`, or `scores.tex` for papers with booktabs, with a table for each benchmark and length.
 
-
-def write_latex(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
-    """Write `scores.tex`, which a paper can include, and yield it with its number of rows. It needs booktabs."""
+    Yields the file and its number of rows.
+    """
     tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [latex_table(replace(table, about=ABOUT)) for table in tables]
-    path = folder / "scores.tex"
-    path.write_text("\n\n".join([f"% {escape_tex(ABOUT)}", *texts]) + "\n", encoding="utf-8")
+    texts = [f"% {escape_tex(ABOUT)}", *(latex_table(replace(table, about=ABOUT)) for table in tables)]
+    if kind == "md":
+        texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
+        texts.insert(0, escape_markdown(ABOUT))
+    path = folder / f"scores.{kind}"
+    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     yield path, sum(len(table.rows) for table in tables)
 
 

@@ -23,7 +23,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import percent, range_text
+from helm_longctx.documents.numbers import decimals, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
@@ -33,12 +33,9 @@ from helm_longctx.tasks.registry import BENCHMARKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from helm_longctx.apps.judge_checks.measures import Measure
+    from helm_longctx.apps.judge_checks.measures import Agreement, Measure
     from helm_longctx.apps.judge_checks.ratings import Results
     from helm_longctx.results.statistics.comparison import Comparison
-if TYPE_CHECKING:
-    from helm_longctx.apps.judge_checks.measures import Agreement
-
 Compared = tuple[str, str, "Agreement"]
 """(metric, names of the two raters, their agreement)."""
 
@@ -101,14 +98,14 @@ def interval_text(value: float, low: float, high: float, show: Callable[[float |
     return "\n".join(filter(None, (show(value), range_text(low, high, show))))
 
 
+def percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
+    """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
+    return "-" if value is None or math.isnan(value) else show(value)
+
+
 def number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
-    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
-
-
-def percent_text(value: float | None) -> str:
-    """Return a share in percent; a dash if it is not defined."""
-    return "-" if value is None or math.isnan(value) else percent(value)
+    return percent_text(value, decimals)
 
 
 def judge_check(

@@ -301,48 +301,22 @@ def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], look
     mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
     sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
     variance = float(padded_squares(sums, sizes, np.ones((1, len(sums))))[0])
-    found = _SignFlips(mean, variance, float(sums @ sizes), float((sizes**2).sum()))
-    p_value, quantile = found.p_value(), normal_quantile()
+    spread, quantile = float((sizes**2).sum()), normal_quantile()
+    # The normal approximation of the sign-flip test: a difference is rejected if its distance from the mean, divided by
+    # the root of the sum of the clusters' squares around it, is above the normal quantile. With few clusters no
+    # difference can be rejected at a high level, which limits the statistic.
+    p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
     if looks:
         p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
         quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
-    low, high = found.interval(quantile)
+    # The ends of the interval are the roots of a quadratic equation.
+    level = quantile**2
+    leading, linear = 1 - level * spread, mean - level * float(sums @ sizes)
+    low, high = -1.0, 1.0
+    if leading > 0:
+        root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
+        low, high = max(low, min((linear - root) / leading, mean)), min(high, max((linear + root) / leading, mean))
     return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
-
-
-@dataclass(frozen=True)
-class _SignFlips:
-    """The normal approximation of the sign-flip test of a mean difference.
-
-    A difference is rejected if its distance from the mean, divided by the root of the sum of the clusters' squares
-    around it, is above the normal quantile.
-
-    Args:
-        mean: the weighted mean of the differences.
-        variance: the sum of the squares of the clusters' sums, and of the clusters that are added.
-        product: the sum of the products of the clusters' sums and weights.
-        spread: the sum of the squares of the clusters' weights, which have the sum 1.
-    """
-
-    mean: float
-    variance: float
-    product: float
-    spread: float
-
-    def p_value(self) -> float:
-        """Return the two-sided p-value of no difference."""
-        # With few clusters no difference can be rejected at a high level, which limits the statistic.
-        return two_sided(min(abs(self.mean) / math.sqrt(self.variance), 1 / math.sqrt(self.spread)))
-
-    def interval(self, quantile: float) -> tuple[float, float]:
-        """Return the ends of the interval with a normal quantile, which are the roots of a quadratic equation."""
-        level = quantile**2
-        leading, linear = 1 - level * self.spread, self.mean - level * self.product
-        if leading <= 0:
-            return -1.0, 1.0
-        root = math.sqrt(max(linear**2 - leading * (self.mean**2 - level * self.variance), 0.0))
-        low, high = (linear - root) / leading, (linear + root) / leading
-        return max(-1.0, min(low, self.mean)), min(1.0, max(high, self.mean))
 
 
 def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
