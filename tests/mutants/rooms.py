@@ -10,7 +10,6 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "helm_longctx"
 
 STATISTICS = {
-    "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
     "noninferiority": (
         "results/statistics/test_noninferiority.py",
         "results/gates",
@@ -23,8 +22,20 @@ STATISTICS = {
         "results/statistics/test_deadline.py",
         "results/certificates/test_search.py",
     ),
-    "lengths": ("results/statistics/test_lengths.py", "results/test_lengths.py", "results/report/test_lengths.py"),
-    "intervals": ("results/statistics/test_intervals.py", "results/statistics/test_comparison.py"),
+    "intervals": (
+        "results/statistics/test_intervals.py",
+        "results/statistics/test_comparison.py",
+        "results/statistics/test_lengths.py",
+        "results/test_lengths.py",
+        "results/report/test_lengths.py",
+    ),
+    "comparison": (
+        "results/statistics/test_comparison.py",
+        "results/statistics/test_looks.py",
+        "results/test_stopping.py",
+        "results/gates",
+    ),
+    "power": ("results/statistics/test_power.py", "results/statistics/test_reliability.py"),
 }
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
@@ -46,6 +57,8 @@ DECISIONS = {
         "e2e/test_releases.py",
         "e2e/test_reproduce.py",
     ),
+    "apps/pooling/*.py": ("results/statistics/test_pooling.py", "results/report/test_pooling.py"),
+    "apps/subset/*.py": ("results/statistics/test_subset.py", "cli/test_subset.py"),
     "apps/gate/*.py": ("results/gates", "cli/test_gate.py", "cli/test_gate_logprobs.py"),
     "apps/certify/*.py": (
         "results/certificates/test_plan.py",

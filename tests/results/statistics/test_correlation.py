@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.lengths import (
+from helm_longctx.results.statistics.intervals import (
+    Interval,
     drop,
     effective_length,
     length_means,
+    mean_interval,
     possible_lengths,
     share_of_shortest,
 )

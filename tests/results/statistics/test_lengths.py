@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.lengths import (
+from helm_longctx.results.statistics.intervals import (
+    Interval,
     area_over_lengths,
     drop,
     effective_length,

@@ -178,12 +178,7 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
-    from helm_longctx.apps.certify.sections import (
-        describe_kinds,
-        describe_totals,
-        describe_verdict,
-        write_certificate,
-    )
+    from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict, write_certificate
     from helm_longctx.config.plan import make_plan, use_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]

@@ -1,4 +1,4 @@
-"""Builds a report: pages from a suite's results, and pages to look into runs, with all answers to each instance.
+"""`report` builds a site or a document: pages from a suite's results, and pages to look into runs, with all answers.
 
 Prompts are shown elided. What a list needs is in one file, and the texts are in further files, which the page loads
 when an instance is opened. They are scripts, since without a server a browser reads no other files.
@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
+
+import typer
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
 from helm_longctx.apps.report.leaderboard import first_models
+from helm_longctx.config.shared import OutputPath, complete_suite
 from helm_longctx.documents.document import (
     Cell,
     Column,
@@ -29,17 +32,20 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import MARK, count, decimals, percent
 from helm_longctx.documents.site import safe_json, write_document, write_page, write_site
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board, label, make_boards, own_boards, published_boards
 from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
+from helm_longctx.results.suite import report_path, suite_folder
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.prompts import elide, elide_messages, evidence_of, instance_names, prompt_digest
 from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
+from helm_longctx.tasks.registry import BENCHMARKS
 
 CHUNK = 25
 """Number of instances whose texts are in one file."""
@@ -337,3 +343,38 @@ def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> di
     found = {model: shown for model, shown in models.items() if model in names}
     # Without a model that is shown at first, a plot would be empty.
     return found if any(found.values()) else dict.fromkeys(found, True)
+
+
+Format = Literal["html", "markdown", "latex", "pdf"]
+
+
+def report(
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Name of the suite. [default: none, only published results]", autocompletion=complete_suite),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Show published results next to the suite's results.")] = True,
+    format: Annotated[Format, typer.Option(help="Format of the report. `pdf` needs Chromium.")] = "html",
+    server: Annotated[
+        str, typer.Option(help="Address of helm-server, e.g. http://localhost:8000, for links to its pages.")
+    ] = "",
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    r"""Write a report that compares the models and shows the answers of their runs.
+
+    The site needs no server and no network: open index.html. Needs an extra: pip install 'helm-longctx\[report]'.
+    """
+    require("report", "report")
+    if server and not server.startswith(("http://", "https://")):
+        raise InputError(f"report: server={server!r} is invalid; give an address such as http://localhost:8000")
+    folder = suite_folder(output_path, suite) if suite else None
+    if to is None and folder is None:
+        raise InputError("report: to is missing; without --suite, name a folder with --to")
+    target = to or report_path(output_path, str(suite))
+    print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
+    if to is None and format == "html":
+        print(f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}")

@@ -114,11 +114,7 @@ def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Repo
     """Return a table of own and published numbers."""
     own = [(each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here") for each in found]
     published = [
-        (
-            *(row.label, row.number_text, *_ends(published_interval(row, protocol, found))),
-            row.origin,
-        )
-        for row in rows
+        (*(row.label, row.number_text, *_ends(published_interval(row, protocol, found))), row.origin) for row in rows
     ]
     columns = ("model", "score", "95 % interval", "n", "origin")
     return text_table(protocol.title, columns, [*own, *published], right=("score", "n"))

@@ -17,12 +17,12 @@ from helm_longctx.results.reading import BEST, CUT, Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
 from helm_longctx.results.statistics.intervals import (
     Interval,
+    area_over_lengths,
     mean_interval,
     mean_of_means,
     normal_quantile,
     wilson,
 )
-from helm_longctx.results.statistics.lengths import area_over_lengths
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
