@@ -70,8 +70,13 @@ def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | No
         design.shortest: (first * kinds * design.texts, (first * (kinds - 1) + design.most) * design.texts),
         design.claim: (above.count_until_sure(design.loss, design.loss - 1, design.most), design.most),
     }
-    budget = math.ceil(sum(budgets.values()) / kinds)
-    return [_plan(length, ends, budget, prices) for length, ends in counts.items()]
+    budget, plans = math.ceil(sum(budgets.values()) / kinds), []
+    for length, (fewest, most) in counts.items():
+        usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
+        of_one = prices.dollars(usage) or 0.0 if prices else None
+        dollars = None if of_one is None else (fewest * of_one, most * of_one)
+        plans.append(PlannedLength(length, fewest, most, dollars))
+    return plans
 
 
 def questions_for(score: float, loss: float, error: float) -> int | None:
@@ -99,14 +104,6 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
         return None
     lost = score - loss
     return math.ceil(_MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE))))
-
-
-def _plan(length: int, counts: tuple[int, int], budget: int, prices: Prices | None) -> PlannedLength:
-    usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
-    of_one = prices.dollars(usage) or 0.0 if prices else None
-    fewest, most = counts
-    dollars = None if of_one is None else (fewest * of_one, most * of_one)
-    return PlannedLength(length, fewest, most, dollars)
 
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))

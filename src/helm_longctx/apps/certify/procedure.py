@@ -83,13 +83,13 @@ class Diagnosis:
     @property
     def places(self) -> list[Place]:
         """How often each place was found; empty if there are no answers."""
-        rows = self._rows()
-        columns = [[row[number] for row in rows] for number in range(len(PLACES))]
-        return [
-            Place(name, self._shares(number), decide(columns[number], HALF, self._error))
-            for number, name in enumerate(PLACES)
-            if rows
-        ]
+        rows, places = self._rows(), []
+        cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
+        for number, name in enumerate(PLACES) if rows else ():
+            found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
+            shares = {length: fmean(values) for length, values in found.items() if values}
+            places.append(Place(name, shares, decide([row[number] for row in rows], HALF, self._error)))
+        return places
 
     def next_blocks(self) -> list[Block]:
         """Return what to ask next: at the shortest of the lengths that are not effective, which costs least."""
@@ -106,12 +106,6 @@ class Diagnosis:
 
     def _rows(self) -> list[tuple[float, ...]]:
         return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
-
-    def _shares(self, number: int) -> dict[int, float]:
-        """Return the share of the answers that found what is at a place, by length."""
-        cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
-        found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
-        return {length: fmean(values) for length, values in found.items() if values}
 
 
 def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:

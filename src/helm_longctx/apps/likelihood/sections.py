@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.config.shared import OutputPath, Suite
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
 from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
@@ -36,9 +36,7 @@ _ABOUT = (
 )
 
 _COLUMNS = (
-    Column("Task", is_number=False),
-    Column("Length", is_number=False),
-    Column("Model", is_number=False),
+    *text_columns("Task", "Length", "Model"),
     Column("n", "Number of questions."),
     Column("With context", "Log-probability of a token given the whole prompt, in nats."),
     Column("Without", "The same given the prompt without its context."),

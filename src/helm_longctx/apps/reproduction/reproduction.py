@@ -286,10 +286,7 @@ OVER_TIME = (
 )
 
 _HEADS = (
-    Column("Date", is_number=False),
-    Column("Model", is_number=False),
-    Column("Vendor", is_number=False),
-    Column("Protocol", is_number=False),
+    *text_columns("Date", "Model", "Vendor", "Protocol"),
     Column("Published", "‡ Another source prints another number, which the note has."),
     Column("Open", "Why nobody else can run the protocol, or what its page does not say.", is_number=False),
 )

@@ -153,7 +153,7 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
         clusters: the number of independent groups of rows, such as the questions that several models answered. The
             p-value and the interval then count each group as one pair. None if all rows are independent.
     """
-    from scipy.stats import rankdata
+    from scipy.stats import rankdata, t
 
     first, second = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
@@ -169,33 +169,22 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
         # The share of all orders of the second column whose correlation is as far from 0 as the observed one.
         first, second = first - first.mean(), second - second.mean()
         p_value = float((np.abs(second[_orders(n)] @ first) >= abs(first @ second) - 1e-9).mean())
+    elif pairs < 3:
+        p_value = math.nan
     else:
-        p_value = _approximate(rho, pairs)
-    return Correlation(rho, p_value, *_fisher(rho, pairs), n)
-
-
-def _approximate(rho: float, n: int) -> float:
-    """Return the p-value of the t approximation; NaN for fewer than 3 pairs."""
-    from scipy.stats import t
-
-    if n < 3:
-        return math.nan
-    ratio = math.inf if abs(rho) >= 1 else abs(rho) * math.sqrt((n - 2) / (1 - rho**2))
-    # Of all n! orders, two are perfect: the same one and its reverse.
-    return max(2 * float(t.sf(ratio, n - 2)), 2 * math.exp(-math.lgamma(n + 1)))
+        ratio = math.inf if abs(rho) >= 1 else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
+        # Of all n! orders, two are perfect: the same one and its reverse.
+        p_value = max(2 * float(t.sf(ratio, pairs - 2)), 2 * math.exp(-math.lgamma(pairs + 1)))
+    if pairs < FEWEST:
+        return Correlation(rho, p_value, math.nan, math.nan, n)
+    # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
+    largest = 1 - 6 / (pairs * (pairs**2 - 1))
+    centre = math.atanh(max(-largest, min(largest, rho)))
+    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
+    half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (pairs - 3))
+    return Correlation(rho, p_value, min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho), n)
 
 
 @lru_cache(maxsize=2)
 def _orders(n: int) -> NDArray[np.int8]:
     return np.array(list(permutations(range(n))), dtype=np.int8)
-
-
-def _fisher(rho: float, n: int) -> tuple[float, float]:
-    if n < FEWEST:
-        return math.nan, math.nan
-    # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
-    largest = 1 - 6 / (n * (n**2 - 1))
-    centre = math.atanh(max(-largest, min(largest, rho)))
-    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
-    half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    return min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho)
