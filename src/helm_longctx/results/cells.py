@@ -319,10 +319,12 @@ def model_cell(board: Board, model: str, context: str = "full") -> Cell:
     return Cell(show_model(model), detail=details[kind], tag="" if kind == "published" else kind)
 
 
-def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
-    """Return a score with its interval and mark. `best` is the best of its column; `note` explains a dash."""
+def score_cell(result: Result | None, best: float | None = None) -> Cell:
+    """Return a score with its interval and mark. `best` is the best of its column. The note of a dash explains it."""
     if result is None or not result.has_score:
-        return Cell(DASH, note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
+        return Cell(
+            DASH, note="not run" if result is None else "; ".join(describe(result.caveats)) or "no scored answer"
+        )
     interval = result.interval
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]

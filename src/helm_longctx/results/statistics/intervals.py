@@ -354,9 +354,7 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
     return max((length for length, score in scores.items() if score >= threshold), default=None)
 
 
-def possible_lengths(
-    intervals: Mapping[int, Interval], share: float = NOLIMA_SHARE, score: float | None = None
-) -> list[int | None]:
+def possible_lengths(intervals: Mapping[int, Interval], score: float | None = None) -> list[int | None]:
     """Return the lengths that can be the effective one: the true one is among them in at least 95 % of samples.
 
     A length cannot be it if its score is below the threshold for sure, or if a longer one is above it for sure. The
@@ -365,31 +363,31 @@ def possible_lengths(
 
     Args:
         intervals: the score by length, with 95 % intervals.
-        share: the threshold as a share of the score at the shortest length.
-        score: the threshold itself, if the benchmark has its own; then there can be no effective length: None.
+        score: the benchmark's own threshold; then there can be no effective length: None. Else it is `NOLIMA_SHARE` of
+            the score at the shortest length.
     """
     lengths, found = sorted(intervals), list[int | None]()
     if score is None and not intervals[lengths[0]].mean:
         return []
     for place, length in enumerate(lengths):
         longer = lengths[place + 1 :]
-        is_below = _difference(intervals, length, share, score, 1)[1] < 0
-        if not is_below and not _is_any_above(intervals, longer, share, score):
+        is_below = _difference(intervals, length, score, 1)[1] < 0
+        if not is_below and not _is_any_above(intervals, longer, score):
             found.append(length)
-    return [None, *found] if score is not None and not _is_any_above(intervals, lengths, share, score) else found
+    return [None, *found] if score is not None and not _is_any_above(intervals, lengths, score) else found
 
 
-def _is_any_above(intervals: Mapping[int, Interval], lengths: Sequence[int], share: float, score: float | None) -> bool:
+def _is_any_above(intervals: Mapping[int, Interval], lengths: Sequence[int], score: float | None) -> bool:
     """Whether the score at any of the lengths is above the threshold, at half of the error over all of them."""
     from scipy.special import ndtri
 
     tail = (1 - LEVEL) / 2
     factor = ndtri(tail / max(len(lengths), 1)) / ndtri(tail)
-    return any(_difference(intervals, length, share, score, factor)[0] > 0 for length in lengths)
+    return any(_difference(intervals, length, score, factor)[0] > 0 for length in lengths)
 
 
 def _difference(
-    intervals: Mapping[int, Interval], length: int, share: float, score: float | None, factor: float
+    intervals: Mapping[int, Interval], length: int, score: float | None, factor: float
 ) -> tuple[float, float]:
     """Return the ends of the score less the threshold, of intervals that are wider by a factor."""
     here, first = intervals[length], intervals[min(intervals)]
@@ -397,15 +395,15 @@ def _difference(
         return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (here.high - here.mean)
     if length == min(intervals):
         return 0.0, 0.0
-    mean = here.mean - share * first.mean
-    below = math.hypot(here.mean - here.low, share * (first.high - first.mean))
-    above = math.hypot(here.high - here.mean, share * (first.mean - first.low))
+    mean = here.mean - NOLIMA_SHARE * first.mean
+    below = math.hypot(here.mean - here.low, NOLIMA_SHARE * (first.high - first.mean))
+    above = math.hypot(here.high - here.mean, NOLIMA_SHARE * (first.mean - first.low))
     return mean - factor * below, mean + factor * above
 
 
-def share_of_shortest(scores: Mapping[int, float], share: float = NOLIMA_SHARE) -> float:
+def share_of_shortest(scores: Mapping[int, float]) -> float:
     """Return the threshold that is a share of the score at the shortest length."""
-    return share * scores[min(scores)]
+    return NOLIMA_SHARE * scores[min(scores)]
 
 
 class LengthMeans(NamedTuple):

@@ -217,16 +217,15 @@ class Sample:
         return 3 + (of_values - 3) * self.inverse_size * self.clusters
 
 
-def detectable_difference(samples: Sequence[Sample], power: float = POWER) -> float:
+def detectable_difference(samples: Sequence[Sample]) -> float:
     """Return the smallest difference of two models' unweighted means over tasks that is detected; infinite for none.
 
     Args:
         samples: the sample of each task, at least one; all paired or all not.
-        power: probability with which the difference is to be found, at least 0.5 and below 0.98.
     """
     if not all(map(_is_certain, samples)):
         return math.inf
-    return _search(lambda difference: _smallest(samples, difference, _quantile(power)))
+    return _search(lambda difference: _smallest(samples, difference))
 
 
 def _search(smallest: Callable[[float], float]) -> float:
@@ -252,17 +251,16 @@ def detectable_from(own: Interval, published: Interval) -> float:
     mean = max(published.mean, 1 - published.mean)
     sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
     worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
-    found = _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
+    found = _search(lambda difference: _smallest_unpaired(better, worse, difference))
     return found if found <= mean else math.inf
 
 
-def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
+def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
 
     Args:
         difference: the wanted difference, above 0.
         cluster_size: mean number of questions in the cluster of a question, at least 1.
-        power: probability as for `detectable_difference`.
 
     Returns:
         The number, at most `MOST_QUESTIONS`.
@@ -270,7 +268,7 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
 
     def is_enough(questions: int) -> bool:
         sample = Sample(spread, questions, questions / cluster_size)
-        return _is_certain(sample) and _smallest([sample], difference, _quantile(power)) <= difference
+        return _is_certain(sample) and _smallest([sample], difference) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -286,10 +284,10 @@ def _is_certain(sample: Sample) -> bool:
     return sample.clusters >= _FEWEST_CLUSTERS or sample.clusters == sample.questions
 
 
-def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+def _smallest(samples: Sequence[Sample], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_pairs`."""
     if not samples[0].spread.is_paired:
-        return _smallest_unpaired(samples, samples, difference, quantile)
+        return _smallest_unpaired(samples, samples, difference)
     count = len(samples)
     # Models that never differed can differ on the next question.
     variances = [each.spread.variance or 1 / each.questions for each in samples]
@@ -299,10 +297,10 @@ def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> 
     kurtoses = [each.kurtosis(each.spread.kurtosis or 1 / v) for v, each in zip(variances, samples, strict=True)]
     typical = sum(k * square**2 / each.clusters for k, square, each in zip(kurtoses, squares, samples, strict=True))
     limit = normal_quantile() * math.sqrt(float(squares.sum()) + PSEUDO * typical / float(squares.sum()))
-    return limit + quantile * math.sqrt(float(errors.sum()))
+    return limit + _quantile() * math.sqrt(float(errors.sum()))
 
 
-def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float, quantile: float) -> float:
+def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
 
     Args:
@@ -313,7 +311,7 @@ def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], differ
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
-    return step + math.hypot(*(half for half, _ in ends)) + quantile * math.sqrt(sum(error for _, error in ends))
+    return step + math.hypot(*(half for half, _ in ends)) + _quantile() * math.sqrt(sum(error for _, error in ends))
 
 
 def _expected_end(samples: Sequence[Sample], means: Sequence[float], end: int) -> tuple[float, float]:
@@ -357,8 +355,8 @@ def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
     return shrunk * factor, (kurtosis - 1) / (4 * sample.clusters)
 
 
-@lru_cache(maxsize=16)
-def _quantile(power: float) -> float:
+@lru_cache(maxsize=1)
+def _quantile() -> float:
     from scipy.special import ndtri
 
-    return float(ndtri(power + _STEPS))
+    return float(ndtri(POWER + _STEPS))

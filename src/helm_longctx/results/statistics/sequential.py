@@ -68,7 +68,7 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bounds = SCORES) -> Decision:
+def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -76,20 +76,18 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bo
     exactly the threshold, both decisions are wrong, and together have twice this probability.
 
     Args:
-        values: shape (n,), in the order of observation; n can be 0.
-        threshold: the compared mean; for paired differences 0, or a margin.
+        values: shape (n,), scores in 0…1 in the order of observation; n can be 0.
+        threshold: the compared mean.
         error: probability of a wrong decision, above 0 and below 1.
-        bounds: the range of the values; `DIFFERENCES` for paired differences.
 
     Raises:
-        ValueError: a value is outside the bounds, the threshold is not between them, or the error is not a probability.
+        ValueError: a value is outside 0…1, the threshold is not between 0 and 1, or the error is not a probability.
     """
-    scaled, middle = _scale(values, bounds), (threshold - bounds.low) / (bounds.high - bounds.low)
-    _check_error(error)
-    if not 0 < middle < 1:
-        raise ValueError(f"threshold {threshold} is not between {bounds.low} and {bounds.high}")
+    scores = _check(values, error)
+    if not 0 < threshold < 1:
+        raise ValueError(f"threshold {threshold} is not between 0 and 1")
     # Unless the mean is the threshold, only one of the two decisions is wrong, so each can have the whole error.
-    above, below = _first(_wealth(scaled, middle), error), _first(_wealth(1 - scaled, 1 - middle), error)
+    above, below = _first(_wealth(scores, threshold), error), _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
         return Decision.OPEN
     return Decision.ABOVE if above < below else Decision.BELOW
@@ -101,53 +99,46 @@ def count_until_decision(values: ArrayLike, threshold: float, most: int, error: 
     A sampler that asks as many at a time never asks more than one that asks them singly.
 
     Args:
-        values, threshold, error: as for `decide`, for scores in 0…1.
+        values, threshold, error: as for `decide`.
         most: largest number that is returned.
     """
-    known = _scale(values, SCORES)
+    known = _check(values, error)
     right, wrong = (np.concatenate([known, np.full(most, end)]) for end in (1.0, 0.0))
     soonest = min(_first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error))
     return min(max(soonest + 1 - len(known), 0), most)
 
 
-def sequential_interval(values: ArrayLike, error: float = ERROR, bounds: Bounds = SCORES) -> Interval:
+def sequential_interval(values: ArrayLike, error: float = ERROR) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 
     More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie
     beside the mean of the values, and it can shrink to a point, if the expected value changes during the sampling.
 
     Args:
-        values: shape (n,), in the order of observation.
+        values: shape (n,), scores in 0…1 in the order of observation.
         error: probability with which the interval excludes the expected value at any time.
-        bounds: the range of the values; `DIFFERENCES` for paired differences.
 
     Raises:
-        ValueError: a value is outside the bounds, or the error is not a probability.
+        ValueError: a value is outside 0…1, or the error is not a probability.
     """
-    scaled = _scale(values, bounds)
-    _check_error(error)
-    if not scaled.size:
-        return Interval(math.nan, bounds.low, bounds.high, 0)
+    scores = _check(values, error)
+    if not scores.size:
+        return Interval(math.nan, 0.0, 1.0, 0)
     # The interval has two ends that can be wrong, so each has half of the error.
-    low = _largest(lambda mean: _is_reached(_wealth(scaled, mean), error / 2))
-    high = 1 - _largest(lambda mean: _is_reached(_wealth(1 - scaled, mean), error / 2))
-    width = bounds.high - bounds.low
-    mean, low, high = (bounds.low + width * end for end in (float(scaled.mean()), low, max(low, high)))
-    return Interval(mean, low, high, len(scaled))
+    low = _largest(lambda mean: _is_reached(_wealth(scores, mean), error / 2))
+    high = 1 - _largest(lambda mean: _is_reached(_wealth(1 - scores, mean), error / 2))
+    return Interval(float(scores.mean()), low, max(low, high), len(scores))
 
 
-def _scale(values: ArrayLike, bounds: Bounds) -> Floats:
-    """Return the values in 0…1."""
+def _check(values: ArrayLike, error: float) -> Floats:
+    """Return the values, or raise a `ValueError` if one is not in 0…1, or the error is not a probability."""
     array = np.asarray(values, dtype=float)
     # NaN is outside too, so the condition is not about values that are too small or too large.
-    if not ((array >= bounds.low) & (array <= bounds.high)).all():
-        raise ValueError(f"the values are not all between {bounds.low} and {bounds.high}")
-    return (array - bounds.low) / (bounds.high - bounds.low)
-
-
-def _check_error(error: float) -> None:
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError("the values are not all between 0 and 1")
     if not 0 < error < 1:
         raise ValueError(f"error {error} is not between 0 and 1")
+    return array
 
 
 def _wealth(values: Floats, mean: float) -> Floats:
