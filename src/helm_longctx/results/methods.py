@@ -24,6 +24,8 @@ class Costs:
         score: the mean score, 0 to 1, with the weights of the overall score.
         tokens: mean number of tokens of prompt and output of a question, all its requests included, by the provider's
             count; None if the provider did not count.
+        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100; None if that is not
+            known.
     """
 
     questions: int
@@ -31,18 +33,8 @@ class Costs:
     tokens: float | None
     dollars: float | None
 
-    @property
-    def tokens_per_point(self) -> float | None:
-        """Number of tokens of all questions for each point of the score, 0 to 100; None if that is not known."""
-        return self._per_point(self.tokens)
-
-    @property
-    def dollars_per_point(self) -> float | None:
-        """Cost of all questions for each point of the score, 0 to 100; None if that is not known."""
-        return self._per_point(self.dollars)
-
-    def _per_point(self, amount: float | None) -> float | None:
-        return None if amount is None or self.score <= 0 else self.questions * amount / (100 * self.score)
+    tokens_per_point: float | None
+    dollars_per_point: float | None
 
 
 @dataclass(frozen=True)
@@ -112,4 +104,6 @@ def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Cos
 
     parts = table.pair_scores(model, model, places)
     score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
-    return Costs(len(places), score, mean("billed_prompt_tokens", "output_tokens"), mean("cost"))
+    amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
+    per_point = (None if each is None or score <= 0 else len(places) * each / (100 * score) for each in amounts)
+    return Costs(len(places), score, *amounts, *per_point)

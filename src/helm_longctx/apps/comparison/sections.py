@@ -331,13 +331,7 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
         print_blocks(gain_blocks(of_model))
         for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
             print(line)
-    names = ("tokens_per_point", "dollars_per_point")
-    per_point = [
-        {which: {**asdict(costs), **{name: getattr(costs, name) for name in names}} for which, costs in pair}
-        for gain in gains
-        for pair in [(("costs", gain.costs), ("plain", gain.plain))]
-    ]
-    return {"gains": [{**asdict(gain), **costs} for gain, costs in zip(gains, per_point, strict=True)]}
+    return {"gains": [asdict(gain) for gain in gains]}
 
 
 def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:

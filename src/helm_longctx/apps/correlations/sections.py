@@ -105,43 +105,11 @@ class ModelScore(NamedTuple):
         }
 
 
-@dataclass(frozen=True)
-class PropertyCorrelations:
-    """Rank correlations of the score with the properties of some models."""
-
-    group: str
-    window: Correlation
-    parameters: Correlation
-
-
 def find_model_scores(board: Board, part: str, length: int | None) -> list[ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
     found = ((result, models.get(show_model(result.model))) for result in board.competing(length, part))
     return [ModelScore(result, properties) for result, properties in found if properties and result.is_published]
-
-
-def correlate_properties(scores: Sequence[ModelScore]) -> list[PropertyCorrelations]:
-    """Return the correlations over all models, by training, by size and by family; of groups with enough models."""
-    groups = {
-        "All models": [*scores],
-        "Instruction-tuned": [row for row in scores if row.properties.instruct],
-        "Base": [row for row in scores if not row.properties.instruct],
-        f"Up to {LARGE} billion parameters": [row for row in scores if 0 < (row.properties.active or 0) <= LARGE],
-        f"More than {LARGE} billion parameters": [row for row in scores if (row.properties.active or 0) > LARGE],
-    }
-    for family in dict.fromkeys(row.properties.family for row in scores):
-        groups[family] = [row for row in scores if row.properties.family == family]
-    found = []
-    for group, rows in groups.items():
-        means = [row.result.interval.mean for row in rows]
-        window, active = (
-            spearman([math.nan if value is None else value for value in values], means)
-            for values in ([row.properties.window for row in rows], [row.properties.active for row in rows])
-        )
-        if max(window.n, active.n) >= FEWEST_MODELS:
-            found.append(PropertyCorrelations(group, window, active))
-    return found
 
 
 UNKNOWN = "unknown"
@@ -227,17 +195,25 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
         Column("Score and parameters", "Spearman's rank correlation with the active parameters."),
         Column("Models with parameters"),
     ]
-    rows = [
-        [
-            Cell(each.group),
-            *(
-                cell
-                for found in (each.window, each.parameters)
-                for cell in (rho_cell(found), number_cell(found.n, count))
-            ),
+    groups = {
+        "All models": [*scores],
+        "Instruction-tuned": [row for row in scores if row.properties.instruct],
+        "Base": [row for row in scores if not row.properties.instruct],
+        f"Up to {LARGE} billion parameters": [row for row in scores if 0 < (row.properties.active or 0) <= LARGE],
+        f"More than {LARGE} billion parameters": [row for row in scores if (row.properties.active or 0) > LARGE],
+    }
+    for family in dict.fromkeys(row.properties.family for row in scores):
+        groups[family] = [row for row in scores if row.properties.family == family]
+    rows = []
+    for group, models in groups.items():
+        means = [row.result.interval.mean for row in models]
+        found = [
+            spearman([math.nan if value is None else value for value in values], means)
+            for values in ([row.properties.window for row in models], [row.properties.active for row in models])
         ]
-        for each in correlate_properties(scores)
-    ]
+        if max(each.n for each in found) >= FEWEST_MODELS:
+            cells = [cell for each in found for cell in (rho_cell(each), number_cell(each.n, count))]
+            rows.append([Cell(group), *cells])
     about = (
         f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -406,15 +405,7 @@ def share_of_shortest(scores: Mapping[int, float]) -> float:
     return NOLIMA_SHARE * scores[min(scores)]
 
 
-class LengthMeans(NamedTuple):
-    """Means of scores over lengths: the plain one, and with weights that increase or decrease with the length."""
-
-    plain: float
-    increasing: float
-    decreasing: float
-
-
-def length_means(scores: Mapping[int, float]) -> LengthMeans:
+def length_means(scores: Mapping[int, float]) -> tuple[float, float, float]:
     """Return the means of the scores at n lengths, with equal weights, with the weights 1 to n and with n to 1.
 
     The weights stand for use mostly with long texts and mostly with short texts. Source: RULER (arXiv 2404.06654,
@@ -422,7 +413,8 @@ def length_means(scores: Mapping[int, float]) -> LengthMeans:
     """
     by_length = [scores[length] for length in sorted(scores)]
     weights = range(1, len(scores) + 1)
-    return LengthMeans(*(float(np.average(by_length, weights=w)) for w in (None, weights, weights[::-1])))
+    plain, increasing, decreasing = (np.average(by_length, weights=each) for each in (None, weights, weights[::-1]))
+    return float(plain), float(increasing), float(decreasing)
 
 
 def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
