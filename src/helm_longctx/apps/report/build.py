@@ -5,7 +5,7 @@ when an instance is opened. They are scripts, since without a server a browser r
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import islice
@@ -219,14 +219,10 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-Links = Callable[[Run], tuple[str, str]]
-"""(run) → the addresses of its instances in the report and of its page in HELM; empty if there is no such page."""
-
-
 _LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
 
 
-def condition_sections(board: Board, links: Links) -> list[Section]:
+def condition_sections(board: Board, server: str) -> list[Section]:
     """Return a table with a row for each of the user's runs; nothing without runs."""
     if not board.runs:
         return []
@@ -239,7 +235,7 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
         Column("HELM", "The run's page in HELM, if its server's address was given.", is_number=False),
         Column(f"{MARK} Not comparable", "Why the run's scores do not compare with others.", is_number=False),
     ]
-    rows = [_row(run, results, names, links) for run, results in board.runs]
+    rows = [_row(run, results, names, helm_page(server, run)) for run, results in board.runs]
     name = f"runs-{board.file_name}"
     about = (
         "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
@@ -249,8 +245,7 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
     return [Section(name, "Runs, failures and costs", [table])]
 
 
-def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links) -> list[Cell]:
-    instances, page = links(run)
+def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -> list[Cell]:
     first, answers = results[0], [answer for each in results for answer in each.answers]
     scored = sum(each.score is not None for each in answers)
     caveats = [caveat for each in results for caveat in each.caveats]
@@ -264,7 +259,7 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
         numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
     return [
         Cell(first.model),
-        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
+        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=page_name(run)),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
         *numbers,
@@ -299,12 +294,8 @@ def write_report(
     if not any(board.scores for board in boards):
         raise InputError(f"{suite or 'report'} has no scores to report; first use helm-longctx run with it")
     folder.mkdir(parents=True, exist_ok=True)
-
-    def links(run: Run) -> tuple[str, str]:
-        return page_name(run), helm_page(server, run)
-
     pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
-    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
+    first, *rest = [made for board in boards for made in _pages(board, pages, server)]
     for page in pages:
         if page.whole and (sections := page.sections(boards)):
             rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
@@ -322,11 +313,11 @@ def write_report(
     return index
 
 
-def _pages(board: Board, pages: Iterable[ReportPage], links: Links) -> Iterator[Page]:
+def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
     of_board = [(page.name, page.title, page.sections(board)) for page in pages if not page.whole]
     models = first_models(board)
-    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
+    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, server))]:
         if not sections:
             continue
         chosen = {section.choice for section in sections}
