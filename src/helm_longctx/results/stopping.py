@@ -1,7 +1,7 @@
 """Decides a question about scores while the sample grows, for `run --stop-when`.
 
 Whoever looks after each round and stops when the result suits errs far more often than in 5 % of cases. So all rounds
-share the error (`statistics/looks.py`), and `compare` knows of them.
+share the error (`statistics/comparison.py`), and `compare` knows of them.
 """
 
 import math

@@ -323,7 +323,7 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     """Return the sum of the squares of the clusters of each sample, and of those that are added.
 
     Args:
-        sums, sizes, counts: the clusters, as in `margins.Clusters`; the sums can have the shape of the counts.
+        sums, sizes, counts: the clusters, as in `noninferiority.Clusters`; the sums can have the shape of the counts.
 
     Returns:
         Shape (samples,).

@@ -1,8 +1,8 @@
 """Decides whether a candidate is worse than a base by more than a margin, in several parts such as lengths and depths.
 
 In each part the null hypothesis of "no worse" is a drop of the margin or more, and the null hypothesis of "worse" is a
-drop of at most the margin. Both keep their error over all looks at a growing sample (`looks.py`). docs/gate.md has the
-rules and simulated errors.
+drop of at most the margin. Both keep their error over all looks at a growing sample (`comparison.py`). docs/gate.md has
+the rules and simulated errors.
 
 The statistic is the distance of the mean from the margin, divided by its standard error. The variance is the larger one
 of two: that of the sign-flip test of `comparison.py`, and that of the most probable distribution whose mean is the
