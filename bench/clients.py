@@ -42,8 +42,8 @@ from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
-from helm_longctx.runs.elision import elide
 from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.prompts import elide
 from helm_longctx.tasks.sample import Sample
 
 THREADS = (1, 8, 32, 64, 256)

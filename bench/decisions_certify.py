@@ -29,12 +29,17 @@ from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.apps.certify.plan import questions_for
+from helm_longctx.apps.certify.command import questions_for
 from helm_longctx.apps.certify.procedure import Ask, run
 from helm_longctx.apps.certify.search import Design, Search
 from helm_longctx.data.root import DataRoot
-from helm_longctx.results.statistics.intervals import Floats, mean_interval
-from helm_longctx.results.statistics.lengths import effective_length, possible_lengths, share_of_shortest
+from helm_longctx.results.statistics.intervals import (
+    Floats,
+    effective_length,
+    mean_interval,
+    possible_lengths,
+    share_of_shortest,
+)
 from helm_longctx.results.statistics.sequential import Decision, decide
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings

@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
-from helm_longctx.results.statistics.comparison import Pairs, compare_parts, padded_squares
+from helm_longctx.results.statistics.comparison import Pairs, compare_parts, level_of_look, padded_squares, quantile_of
 from helm_longctx.results.statistics.intervals import normal_quantile
-from helm_longctx.results.statistics.looks import level_of_look, quantile_of
-from helm_longctx.results.statistics.margins import Clusters, margin_statistics
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict, decide_drops
-from helm_longctx.results.statistics.noninferiority_power import fewest_clusters
+from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
+    Clusters,
+    Verdict,
+    decide_drops,
+    fewest_clusters,
+    margin_statistics,
+)
 from helm_longctx.results.stopping import Question
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH

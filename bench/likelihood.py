@@ -165,7 +165,7 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
     import torch
 
     import helm_longctx as lc
-    from helm_longctx.results.statistics.reliability import signal_to_noise
+    from helm_longctx.results.statistics.power import signal_to_noise
 
     folder = Path(tempfile.mkdtemp())
     lines = (json.dumps(row) for row in make_questions(questions, facts))

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from core_evals.helm_longctx.framework import make_framework
-from helm_longctx.apps.reproduction.releases import describe_runs
+from helm_longctx.apps.reproduction.protocols import describe_runs
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, PANELS, load_parser
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.data_cards import DataCard, make_cards

@@ -142,7 +142,7 @@ ODD_WORDS = (
 MODULES = (
     "helm.benchmark.presentation.summarize", "helm.benchmark.server", "helm.clients.auto_client", "helm_longctx.judging.judge", "pandas",
     "helm_longctx.runner.rejudge", "helm_longctx.apps.judge_checks.ratings", "helm_longctx.apps.judge_checks.measures", "helm_longctx.documents.plots",
-    "helm_longctx.apps.judge_checks.plotting", "helm_longctx.apps.judge_checks.measures", "helm_longctx.plugin",
+    "helm_longctx.plugin",
 )  # fmt: skip
 """What commands import when they need it; here once for all."""
 

@@ -15,8 +15,7 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.apps.judge_checks import measures as statistics
-from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures
-from helm_longctx.apps.judge_checks.plotting import plot
+from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures, plot_judges
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.plots import write_picture
@@ -202,7 +201,7 @@ def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
     assert by_kind(found)["score"].isna().all()
     assert all(math.isnan(measure.value) for measure in measures(found))
     assert {compared.note for _, _, compared in agreements(found)} == {"no item has both ratings"}
-    write_picture(plot(found), Path("nothing.png"))
+    write_picture(plot_judges(found), Path("nothing.png"))
 
 
 def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
@@ -226,7 +225,7 @@ def test_pictures(seen: Callable[..., pd.DataFrame]) -> None:
     """The picture of all judges is one file in the format of its name."""
     both = pd.concat([seen("generous"), seen("zero")])
     for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg"), ("p.pdf", b"%PDF")):
-        write_picture(plot(both), Path(name))
+        write_picture(plot_judges(both), Path(name))
         assert Path(name).read_bytes().startswith(start)
 
 

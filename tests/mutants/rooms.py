@@ -10,18 +10,32 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "helm_longctx"
 
 STATISTICS = {
-    "deadline": ("results/statistics/test_deadline.py", "results/certificates/test_search.py"),
-    "looks": ("results/statistics/test_looks.py", "results/test_stopping.py", "results/gates"),
-    "margins": (
+    "noninferiority": (
         "results/statistics/test_noninferiority.py",
         "results/gates",
         "results/test_stopping.py",
         "results/statistics/test_looks.py",
     ),
-    "noninferiority_power": ("results/statistics/test_noninferiority.py", "results/gates"),
-    "noninferiority": ("results/statistics/test_noninferiority.py", "results/gates"),
-    "lengths": ("results/statistics/test_lengths.py", "results/test_lengths.py", "results/report/test_lengths.py"),
-    "intervals": ("results/statistics/test_intervals.py", "results/statistics/test_comparison.py"),
+    "ranking": ("results/statistics/test_ranking.py", "results/statistics/test_correlation.py"),
+    "sequential": (
+        "results/statistics/test_sequential.py",
+        "results/statistics/test_deadline.py",
+        "results/certificates/test_search.py",
+    ),
+    "intervals": (
+        "results/statistics/test_intervals.py",
+        "results/statistics/test_comparison.py",
+        "results/statistics/test_lengths.py",
+        "results/test_lengths.py",
+        "results/report/test_lengths.py",
+    ),
+    "comparison": (
+        "results/statistics/test_comparison.py",
+        "results/statistics/test_looks.py",
+        "results/test_stopping.py",
+        "results/gates",
+    ),
+    "power": ("results/statistics/test_power.py", "results/statistics/test_reliability.py"),
 }
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
@@ -43,6 +57,8 @@ DECISIONS = {
         "e2e/test_releases.py",
         "e2e/test_reproduce.py",
     ),
+    "apps/pooling/*.py": ("results/statistics/test_pooling.py", "results/report/test_pooling.py"),
+    "apps/subset/*.py": ("results/statistics/test_subset.py", "cli/test_subset.py"),
     "apps/gate/*.py": ("results/gates", "cli/test_gate.py", "cli/test_gate_logprobs.py"),
     "apps/certify/*.py": (
         "results/certificates/test_plan.py",

@@ -17,8 +17,8 @@ from pyarrow import parquet
 from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.documents.numbers import percent
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
+from helm_longctx.results.cells import write_scores
 from helm_longctx.results.reading import Result
-from helm_longctx.results.score_rows import write_scores
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.leaderboards import summarize_suite

@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards
-from helm_longctx.results.comparison import Item, Table, task_weights
+from helm_longctx.results.comparison import Item, SharedTable, task_weights
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import compare_pairs
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -17,8 +17,8 @@ from tests.support.boards import make_entry_boards
 from tests.support.results import result
 
 
-def compare(results: list[Result], models: list[str]) -> Table:
-    return Table(make_boards(results, BENCHMARKS), models)
+def compare(results: list[Result], models: list[str]) -> SharedTable:
+    return SharedTable(make_boards(results, BENCHMARKS), models)
 
 
 def test_a_clear_difference() -> None:

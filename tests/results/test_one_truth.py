@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.documents.numbers import percent
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
-from helm_longctx.results.cells import score_tables
-from helm_longctx.results.printing import leaderboard_rows
-from helm_longctx.results.reference import write_reference
-from helm_longctx.results.score_rows import score_numbers
+from helm_longctx.results.cells import leaderboard_rows, score_numbers, score_tables
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results import places
 from tests.results.places import Cell, Key

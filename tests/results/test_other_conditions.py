@@ -17,7 +17,7 @@ from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Answer
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.comparison import Table, find_differences
+from helm_longctx.results.comparison import SharedTable, find_differences
 from helm_longctx.results.methods import find_gains
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run
@@ -77,7 +77,7 @@ def test_a_task_that_only_other_judges_scored_is_refused(tmp_path: Path) -> None
     with pytest.raises(
         InputError, match=r"no scored instance in common; narrativeqa cannot be compared: a/one is judg"
     ):
-        Table(boards, ["a/one", "a/two"])
+        SharedTable(boards, ["a/one", "a/two"])
 
 
 def test_the_judge_in_common_pairs(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_judge_in_common_pairs(tmp_path: Path) -> None:
     entry = "helmet_longqa:task=narrativeqa,length=8k"
     both = f"{entry} {by('longctx/lexical', entry)}"
     boards = read_boards(tmp_path, {"a/one": both, "a/two": by("longctx/lexical", entry)})
-    table = Table(boards, ["a/one", "a/two"])
+    table = SharedTable(boards, ["a/one", "a/two"])
     assert table.refusals == []
     for model in table.models:
         assert {row.judge for row in table.answers_of(model, 0)} == {"longctx/lexical"}
@@ -120,14 +120,14 @@ def test_other_prompts_with_equal_names_are_not_a_pair(argument: str, reason: st
     entry = "helmet_recall:task=json_kv,length=8k"
     boards = read_boards(tmp_path, {"a/one": f"{entry},{argument}", "a/two": entry})
     with pytest.raises(InputError, match=f"json_kv cannot be compared: {reason}"):
-        Table(boards, ["a/one", "a/two"])
+        SharedTable(boards, ["a/one", "a/two"])
 
 
 def test_a_default_that_an_entry_names_is_no_other_condition(tmp_path: Path) -> None:
     """An entry that names the default seed is compared with an entry that does not."""
     entry = "helmet_recall:task=json_kv,length=8k"
     boards = read_boards(tmp_path, {"a/one": f"{entry},seed=42", "a/two": entry})
-    assert Table(boards, ["a/one", "a/two"]).refusals == []
+    assert SharedTable(boards, ["a/one", "a/two"]).refusals == []
 
 
 def test_a_method_is_compared_with_plain_prompts_by_one_judge(tmp_path: Path) -> None:

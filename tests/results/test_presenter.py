@@ -14,7 +14,7 @@ from helm_longctx.documents import numbers
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.cells import score_tables
-from helm_longctx.results.comparison import Table, find_differences
+from helm_longctx.results.comparison import SharedTable, find_differences
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
 from tests.support.leaderboards import summarize_suite
@@ -53,7 +53,7 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
     write_suite(suite, [ENTRY.replace("8k", "16k")], {"a/one": 0.9, "a/two": 0.5}, instances=10)
     boards = read_suite(suite, BENCHMARKS).boards
     models = ["a/one", "a/two", "a/three"]
-    table = Table(boards, models)
+    table = SharedTable(boards, models)
     pairings = table.pairings()
     of_length = {(each.one, each.other): each for each in pairings if (each.by, each.part) == ("length", "8k")}
     page = find_differences(boards[0], boards[0].main_part(8192), 8192)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.results.reading import Result, read_results
+from helm_longctx.results.reading import Result, read_results, task_statistics
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.task_statistics import task_statistics
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run

@@ -20,10 +20,8 @@ from helm_longctx.apps.reproduction.reproduction import (
     published_interval,
 )
 from helm_longctx.benchmarks.mrcr import BENCHMARK as MRCR
-from helm_longctx.results.reading import Result, Run, interval_of
-from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
-from helm_longctx.results.statistics.lengths import area_over_lengths
-from helm_longctx.results.task_statistics import Statistic
+from helm_longctx.results.reading import Result, Run, Statistic, interval_of
+from helm_longctx.results.statistics.intervals import Interval, area_over_lengths, mean_interval, mean_of_means
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC

@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.cells import score_tables
-from helm_longctx.results.printing import notes
-from helm_longctx.results.reading import read_results
-from helm_longctx.results.score_rows import bounds, find_wide_bounds, without_errors
+from helm_longctx.results.cells import bounds, find_wide_bounds, notes, score_tables, without_errors
+from helm_longctx.results.reading import CUT, WITHOUT_ERRORS, Statistic, cut_values, read_results, without_ends
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.task_statistics import CUT, WITHOUT_ERRORS, Statistic, cut_values, without_ends
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_run

@@ -15,7 +15,7 @@ from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Cell, Table
 from helm_longctx.results.boards import Board
 from helm_longctx.results.reading import Result
-from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import write_reference
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import find_benchmark
 from tests.results.report.suites import write_run

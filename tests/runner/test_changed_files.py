@@ -15,7 +15,7 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import read_results
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines.shards import OneShard
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
 from tests.runner.making import CachedClient, make_run, make_runner, read, spec_of

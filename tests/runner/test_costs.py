@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.costs.costs import find_accuracies, find_costs, find_frontier, find_points
-from helm_longctx.apps.costs.sections import cost_sections
-from helm_longctx.apps.report.instances import write_instance_pages
+from helm_longctx.apps.costs.sections import cost_sections, find_accuracies, find_costs, find_frontier, find_points
+from helm_longctx.apps.report.build import write_instance_pages
 from helm_longctx.documents.document import Report
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES

@@ -25,10 +25,10 @@ from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.verification import find_faults
-from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.files import FILES, STATES, STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
+from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.runner import making
 from tests.runner.making import PlainClient, change, make_run, make_runner, means, read, spec_of

@@ -18,7 +18,7 @@ from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import follow_up
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import runner_arguments
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
 from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
 from helm_longctx.tasks.sample import Sample
 from tests.runner import making

@@ -21,8 +21,8 @@ from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.runner import LongContextRunner, programs
 from helm_longctx.runner.estimate import Rate, estimate_run
-from helm_longctx.runs.answers import read_steps
 from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks.methods import registry
 from helm_longctx.tasks.methods.memory import ChunkMemory
 from helm_longctx.tasks.methods.method import Method

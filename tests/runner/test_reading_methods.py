@@ -14,7 +14,7 @@ from helm.benchmark.model_deployment_registry import (
 )
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.answers import read_steps
+from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks import interpreter
 from helm_longctx.tasks.sandbox import SETTING
 from tests.runner import making

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.answers import read_steps
+from helm_longctx.runs.scores import read_steps
 from tests.runner import making
 from tests.runner.scripted_runs import MODEL
 from tests.support.deployments import register_server

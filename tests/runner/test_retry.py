@@ -24,8 +24,7 @@ from helm_longctx.runner.follow_up import join_answers, split_answers
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.resuming import COUNTED, earlier_name
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-from helm_longctx.runs.journal import NAME
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import NAME, Shard
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.benchmarks.longbench_v2.fabricate import ROWS, build_longbench_v2
 from tests.runner import making

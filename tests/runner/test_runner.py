@@ -28,9 +28,8 @@ from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.runner import LongContextRunner, asking
 from helm_longctx.runner.asking import GIVE_UP
 from helm_longctx.runner.spool import Spool, adapt
-from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.journal import NAME
-from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.runs.prompts import LIMIT, full_prompt
 from helm_longctx.tasks.metric_names import MEASURED
 from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 

@@ -11,7 +11,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.results.boards import read_suite
-from helm_longctx.results.printing import notes
+from helm_longctx.results.cells import notes
 from helm_longctx.runner import score_log
 from helm_longctx.runner.score_log import log_scores
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT
 from helm_longctx.benchmarks.oolong.pairs import DATASET
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS
 from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.runs.answers import read_steps
+from helm_longctx.runs.scores import read_steps
 from tests.benchmarks.oolong.fabricate import build_oolong, synth_rows
 from tests.benchmarks.oolong.rules import RULES, find_pairs
 from tests.benchmarks.ruler.fabricate import build_sources

@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from helm_longctx.runs.durable import DurableLines, GroupWriter
+from helm_longctx.runs.journal import DurableLines, GroupWriter
 
 THREADS = 8
 

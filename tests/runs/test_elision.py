@@ -8,7 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.runs.elision import LIMIT, elide, evidence_of
+from helm_longctx.runs.prompts import LIMIT, elide, evidence_of
 from helm_longctx.tasks.sample import Sample
 
 LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import ScoreKey, published_boards
-from helm_longctx.results.statistics.lengths import effective_length
+from helm_longctx.results.statistics.intervals import effective_length
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.publications import CONFIDENCE, Protocol, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols

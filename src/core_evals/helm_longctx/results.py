@@ -11,8 +11,8 @@ from typing import Any
 from helm_longctx.results.boards import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
-from helm_longctx.runs.answers import read_answers
 from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_rows, read_run_specs
+from helm_longctx.runs.scores import read_answers
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label

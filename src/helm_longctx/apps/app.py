@@ -120,10 +120,11 @@ def load(where: str) -> Callable[..., Any]:
 
 
 def for_each_length(make: Callable[[Board, int | None], Section | None]) -> Callable[[Board], list[Section]]:
-    """Make a page's function from one that returns the section of a length, or None: the main length comes first."""
+    """Make a page's function from one that returns the section of a length, or None; the main length comes first."""
 
     @wraps(make)
     def sections(board: Board) -> list[Section]:
-        return [section for length in board.main_length_first if (section := make(board, length))]
+        others = [length for length in reversed(board.lengths) if length != board.main_length]
+        return [section for length in (board.main_length, *others) if (section := make(board, length))]
 
     return sections

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.apps.reproduction.protocols import print_comparisons, print_protocol_list, print_protocols
-from helm_longctx.apps.reproduction.releases import (
+from helm_longctx.apps.reproduction.protocols import (
     describe_runs,
+    print_comparisons,
+    print_protocol_list,
+    print_protocols,
     print_release,
     print_release_comparison,
     runnable_protocols,

@@ -15,12 +15,10 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
 from helm_longctx.results.boards import make_boards, read_suite
-from helm_longctx.results.cells import score_tables
+from helm_longctx.results.cells import answer_addresses, leaderboard_rows, notes, score_tables
 from helm_longctx.results.leaderboard import schema as schemas
-from helm_longctx.results.printing import answer_addresses, leaderboard_rows, notes
 from helm_longctx.results.reading import read_results
-from helm_longctx.results.reference import write_reference
-from helm_longctx.results.suite import suite_folder, suite_path
+from helm_longctx.results.suite import suite_folder, suite_path, write_reference
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -84,7 +84,7 @@ def make_configured_runs(
 
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
-    from helm_longctx.apps.reproduction import protocols, releases
+    from helm_longctx.apps.reproduction import protocols
     from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
 
     with use_settings(config):
@@ -93,7 +93,7 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
         if release:
-            releases.print_release(release)
+            protocols.print_release(release)
         elif config.protocols:
             protocols.print_protocols(config.protocols, has_numbers=config.dry_run)
         if config.dry_run:
@@ -116,7 +116,7 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             if failure:
                 raise failure
             if release:
-                releases.print_release_comparison(release, folder, plan.deployments)
+                protocols.print_release_comparison(release, folder, plan.deployments)
             else:
                 protocols.print_comparisons(config.protocols or [], folder, plan.deployments, published)
 

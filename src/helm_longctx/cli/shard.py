@@ -37,7 +37,7 @@ def shard(
 
     from helm_longctx.runner.machines.shards import OneShard, divide_paces
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-    from helm_longctx.runs.shards import Shard
+    from helm_longctx.runs.journal import Shard
 
     chosen = Shard.parse(part)
     setup_default_logging(None)

@@ -1,6 +1,15 @@
-"""Writes a report as a static site, which works from the file system and without a network."""
+"""Writes a report as a static site, which needs no server and no network, or as one Markdown, LaTeX or PDF document.
 
-from functools import cache
+Of pages with a choice of lengths, a document has the main length, and plots are files.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -8,9 +17,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from helm_longctx.documents.data import dump_json, write_data
-from helm_longctx.documents.document import Report
-from helm_longctx.documents.plots import THEMES
+from helm_longctx.documents.document import Cell, Figure, Report, Table, dump_json, write_data
+from helm_longctx.documents.numbers import escape_markdown, escape_tex
+from helm_longctx.documents.plots import THEMES, write_picture
+from helm_longctx.errors import InputError
 
 ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -80,4 +90,146 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["json_block"] = lambda value: Markup(safe_json(value))  # noqa: S704  # it is escaped
+    return environment
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+"""Names of Chromium and of browsers that are based on it. The environment variable CHROMIUM can name another one."""
+
+_PRINT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format of documents. `escape` is None for HTML, whose templates escape all texts."""
+
+    template: str
+    file: str
+    picture: str
+    escape: Callable[[str], str] | None = None
+    table: Callable[[Table], str] | None = None
+
+
+def markdown_table(table: Table) -> str:
+    """Return the header and the rows of a table in Markdown; the user's models are bold."""
+    align = ["---:" if column.is_number else "---" for column in table.columns]
+    rows = [[_show(cell, escape_markdown, "**{}**", "({})") for cell in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (map(escape_markdown, table.header), align, *rows))
+
+
+def latex_table(table: Table, *, is_long: bool = False) -> str:
+    """Return a table in LaTeX with booktabs and caption, which is longer than a page if `is_long`."""
+    align = "".join("r" if column.is_number else "l" for column in table.columns)
+    caption = rf"\caption{{{escape_tex(' '.join(filter(None, (f'{table.title}.', table.about))))}}}"
+    rows = [
+        " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row) for row in table.rows
+    ]
+    start, end = (
+        [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"],
+        [r"\end{tabular}", r"\end{table}"],
+    )
+    if is_long:
+        start, end = [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"], [r"\end{longtable}}"]
+    return "\n".join(
+        [
+            *start,
+            r"\toprule",
+            rf"{' & '.join(map(escape_tex, table.header))} \\",
+            r"\midrule",
+            *([r"\endhead"] if is_long else []),
+            # After the end of a row, a bracket or a star would be an argument of that end.
+            *(rf"{'{}' if row.startswith(('[', '*')) else ''}{row} \\" for row in rows),
+            r"\bottomrule",
+            *end,
+        ]
+    )
+
+
+def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
+    text = escape(cell.text)
+    shown = own.format(text) if cell.tag == "own" else text
+    return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
+
+
+KINDS: Mapping[str, Kind] = {
+    "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
+    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex, partial(latex_table, is_long=True)),
+    "pdf": Kind("document.html", "report.html", "svg"),
+}
+
+
+def write_document(report: Report, folder: Path, kind: str) -> Path:
+    """Write a report as a document of one of `KINDS`, with plots and data, or raise an `InputError`."""
+    if kind != "pdf":
+        return _write(report, folder, KINDS[kind])
+    browser = find_browser()
+    with tempfile.TemporaryDirectory(prefix="report-") as temporary:
+        page = _write(report, Path(temporary), KINDS[kind])
+        return print_page(browser, page, folder / "report.pdf")
+
+
+def find_browser() -> str:
+    """Find Chromium. Raises an `InputError` if there is none."""
+    names = [os.environ.get("CHROMIUM", ""), *BROWSERS]
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if not found:
+        raise InputError("format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead")
+    return found
+
+
+def print_page(browser: str, page: Path, target: Path) -> Path:
+    """Print a page into a PDF file. Raises an `InputError` if the browser fails."""
+    # Chromium's sandbox does not work for root, who starts browsers only in containers.
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
+    # The profile is new, because with the profile of a running browser Chromium only opens the page there.
+    command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={target.resolve()}", page.as_uri()]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
+        ) from None
+    # Chromium can end with status 0 although it has not written the file.
+    if done.returncode or not target.is_file():
+        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}; use another format")
+    return target
+
+
+def _write(report: Report, folder: Path, kind: Kind) -> Path:
+    for name in ("plots", "data"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    # The first section of a page is about the main length.
+    pages = [
+        (page, [section for section in page.sections if section.choice in ("", page.sections[0].choice)])
+        for page in report.pages
+    ]
+    for page, sections in pages:
+        for block in (block for section in sections for block in section.blocks):
+            write_data(block, folder / "data")
+            if isinstance(block, Figure):
+                # The plot has the models that pages show at first.
+                shown = [
+                    row
+                    for row in block.rows
+                    if not block.by_model or row.get("kind") == "floor" or page.models.get(str(row.get("model")), True)
+                ]
+                write_picture(block.full_spec(shown), folder / "plots" / f"{block.name}.{kind.picture}")
+    text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
+    path = folder / kind.file
+    # Texts can contain lone surrogates, which UTF-8 does not allow.
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def _environment(kind: Kind) -> Environment:
+    if kind.escape is None:
+        return templates()
+    # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
+    marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
+    delimiters: dict[str, Any] = {f"{name}_start_string": start for name, (start, _) in marks.items()}
+    delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
+    # Jinja escapes nothing here, but the templates pass each text through the filter.
+    environment = templates().overlay(autoescape=False, **delimiters)
+    environment.filters = {**environment.filters, "text": kind.escape, "table": kind.table}
     return environment

@@ -151,9 +151,8 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
     from helm_longctx.config.load import load_config
     from helm_longctx.config.plan import make_plan, use_settings
     from helm_longctx.config.shared import fill_registries
-    from helm_longctx.evaluation.models import register
+    from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
-    from helm_longctx.evaluation.strategy import AskObjects
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments

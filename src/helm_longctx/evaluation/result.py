@@ -14,10 +14,9 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, make_boards
-from helm_longctx.results.cells import score_tables
+from helm_longctx.results.cells import notes, score_tables
 from helm_longctx.results.comparability import describe
-from helm_longctx.results.comparison import Table
-from helm_longctx.results.printing import notes
+from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.reading import Result
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -71,7 +70,7 @@ class EvaluationResult:
         """The answers, a row for each question, with depth, prompt tokens, seconds and finish reason."""
         import pandas as pd
 
-        from helm_longctx.apps.exchange.answer_rows import answers
+        from helm_longctx.apps.exchange.export import answers
 
         return pd.DataFrame([each._asdict() for each in answers(self.results, BENCHMARKS)])
 
@@ -91,7 +90,7 @@ class EvaluationResult:
         own, others = ({each.model for each in rows} for rows in results)
         if shared := sorted(own & others):
             raise InputError(f"compare: both results have the model {shared[0]!r}; give one of them a name=")
-        table = Table(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
+        table = SharedTable(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
         rows: list[dict[str, Any]] = []
         for each in table.pairings():
             effect, found = each.comparison.effect, each.comparison

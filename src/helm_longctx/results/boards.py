@@ -237,11 +237,6 @@ class Board:
         # The lengths are ascending, so the last one is the longest.
         return [length for length, count in having.items() if 2 * count > max(having.values())][-1]
 
-    @property
-    def main_length_first(self) -> list[int | None]:
-        """The lengths in the order of a page's sections: the main length, and then the others from long to short."""
-        return [self.main_length, *(length for length in reversed(self.lengths) if length != self.main_length)]
-
     def main_part(self, length: int | None) -> str:
         """Return the part by which models are ranked: that with most of the user's models, first the overall score.
 

@@ -1,14 +1,19 @@
-"""What terminals and pages show alike: columns of scores with intervals and marks, and models' order and names."""
+"""What terminals, pages and files show alike: columns of scores with intervals and marks, notes, and rows."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
 from itertools import product
+from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.documents.document import Cell, Column, Table, dump_json, write_csv
 from helm_longctx.documents.numbers import (
     DASH,
     MARK,
+    amount,
     decimals,
     interval_text,
     marked,
@@ -16,13 +21,154 @@ from helm_longctx.documents.numbers import (
     percent,
     range_text,
 )
-from helm_longctx.results.boards import FLOORS, OVERALL, Board, label, own_boards, show_model
+from helm_longctx.results.boards import FLOORS, OVERALL, Board, ScoreKey, label, own_boards, score_key, show_model
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result
-from helm_longctx.results.score_rows import score_notes, without_errors
-from helm_longctx.results.statistics.correlation import Correlation
-from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.ranking import Rank
+from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.ranking import Correlation, Rank
+from helm_longctx.runs.files import STATES
+
+
+def score_rows(board: Board) -> Iterator[dict[str, Any]]:
+    """Yield a row for each place of a board: the result that counts, or one without a score.
+
+    `metric` is `score`, `likelihood` or `perplexity`; `part` is a task, a run entry, or `overall`; `length` is None
+    without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
+    `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
+    none. `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors` are those of `score_numbers`.
+    """
+    for place, result in board.results.items():
+        interval = result.interval
+        numbers = {"score": interval.mean, "low": interval.low, "high": interval.high}
+        yield {
+            "benchmark": board.benchmark.name,
+            "folder": board.folder,
+            "metric": board.metric or "score",
+            "part": place.part,
+            "model": place.model,
+            "length": place.length,
+            "context": place.context,
+            **{name: None if math.isnan(value) else value for name, value in numbers.items()},
+            "n": interval.n,
+            "lacking": [caveat.code for caveat in result.caveats],
+            "judges": sorted(result.judges),
+            "published": result.is_published,
+            "floor": board.is_floor(place.model),
+            **score_numbers(result),
+        }
+
+
+def write_scores(boards: Iterable[Board], folder: Path) -> None:
+    """Write all scores of the boards to `scores.json` and `scores.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [row for board in boards for row in score_rows(board)]
+    (folder / "scores.json").write_bytes(dump_json(rows))
+    cells = [[";".join(each) if isinstance(each, list) else each for each in row.values()] for row in rows]
+    write_csv(folder / "scores.csv", list(rows[0]), cells)
+
+
+def own_scores(board: Board) -> list[Result]:
+    """Return the scores of the user's models, without means of a single score, which would repeat it."""
+    return [each for each in board.scores.values() if not each.is_published and len(each.parts) != 1]
+
+
+def score_notes(result: Result) -> list[str]:
+    """Return a sentence each about cut answers and about known errors, if they matter."""
+    cut, right = find_wide_bounds(result), without_errors(result)
+    notes = [cut.text] if cut else []
+    return [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"] if right else notes
+
+
+def score_numbers(result: Result) -> dict[str, Any]:
+    """Return the same for programs, in 0 to 1.
+
+    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
+    not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
+    """
+    cut, right = bounds(result), without_errors(result)
+    values = {f"cut_{name}": getattr(cut, name) if cut else math.nan for name in ("wrong", "left_out", "best")}
+    values["without_errors"] = right.mean if right else math.nan
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class CutBounds:
+    """A score, 0 to 1, under three assumptions about the answers that the token limit cut.
+
+    Args:
+        wrong: the score if they are wrong.
+        left_out: the score of the other answers; NaN if there are none.
+        best: the score if they are right.
+        share: the share of answers that were cut.
+    """
+
+    wrong: float
+    left_out: float
+    best: float
+    share: float
+
+    @property
+    def text(self) -> str:
+        """The bounds in percent, for people."""
+        without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
+        return (
+            f"{amount(100 * self.share)} % of the answers are cut: {percent(self.wrong)} if they are wrong,"
+            f" {without} without them, {percent(self.best)} at best"
+        )
+
+
+def bounds(result: Result) -> CutBounds | None:
+    """Return the bounds of a score of a task, a category or a whole benchmark.
+
+    All three are the score itself if no answer was cut. Of a mean they are the means of its parts' bounds, so bounds of
+    other means, such as over lengths, can be computed in the same way.
+
+    Returns:
+        None if there is no score, or if it is not known which answers were cut: of published scores, of HELM's own
+        scenarios, and of runs of versions that did not count them.
+    """
+    if not result.has_score:
+        return None
+    if result.parts:
+        parts = [bounds(part) for part in result.parts if part.has_score]
+        known = [part for part in parts if part is not None]
+        if not known or len(known) < len(parts):
+            return None
+        return CutBounds(*map(fmean, zip(*map(astuple, known), strict=True)))
+    if result.run is None or not result.run.tasks or CUT not in result.statistics:
+        return None
+    score, found = result.interval.mean, result.statistics
+    wrong, left_out, best = (found[name].interval.mean if name in found else score for name in VALUES)
+    # A sum in another order can differ in its last digit.
+    return CutBounds(min(wrong, score), left_out, max(best, score), found[CUT].interval.mean)
+
+
+def find_wide_bounds(result: Result) -> CutBounds | None:
+    """Return the bounds of a score if one of them is outside its 95 % interval; else None."""
+    found, interval = bounds(result), result.interval
+    if found is None or found.wrong == found.best:
+        return None
+    # The interval of a single answer is not known.
+    is_inside = found.wrong >= interval.low and found.best <= interval.high
+    return None if is_inside else found
+
+
+def without_errors(result: Result) -> Interval | None:
+    """Return a score, or a mean of tasks, without the questions that have known errors; None if none have."""
+    if not (result.has_score and _has_errors(result)):
+        return None
+    if not result.parts:
+        interval = result.statistics[WITHOUT_ERRORS].interval
+        return None if math.isnan(interval.mean) else interval
+    parts = [part for part in result.parts if part.has_score]
+    intervals = [without_errors(part) if _has_errors(part) else part.interval for part in parts]
+    known = [each for each in intervals if each is not None]
+    return mean_of_means(known, [part.clusters_of() for part in parts]) if len(known) == len(parts) else None
+
+
+def _has_errors(result: Result) -> bool:
+    return WITHOUT_ERRORS in result.statistics or any(map(_has_errors, result.parts))
+
 
 SHOWN = 12
 """Number of models in plots: the user's own, and the best published ones in the remaining places."""
@@ -173,10 +319,12 @@ def model_cell(board: Board, model: str, context: str = "full") -> Cell:
     return Cell(show_model(model), detail=details[kind], tag="" if kind == "published" else kind)
 
 
-def score_cell(result: Result | None, best: float | None = None, note: str = "not run") -> Cell:
-    """Return a score with its interval and mark. `best` is the best of its column; `note` explains a dash."""
+def score_cell(result: Result | None, best: float | None = None) -> Cell:
+    """Return a score with its interval and mark. `best` is the best of its column. The note of a dash explains it."""
     if result is None or not result.has_score:
-        return Cell(DASH, note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
+        return Cell(
+            DASH, note="not run" if result is None else "; ".join(describe(result.caveats)) or "no scored answer"
+        )
     interval = result.interval
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
@@ -211,3 +359,113 @@ def interval_row(interval: Interval) -> dict[str, float | None]:
     ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
     # Six digits are exact enough for every use, and keep pages small.
     return {name: None if math.isnan(value) else round(value, 6) for name, value in ends.items()}
+
+
+SERVER = "http://127.0.0.1:8000"
+"""Default address of `helm-longctx serve`."""
+
+_MOST_RUNS = 12
+"""Number of runs whose names are printed."""
+
+_MOST_LINES = 12
+"""Number of lines about cut answers of a benchmark."""
+
+
+def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each model of each board: its scores in 0 to 1 by column, and why some are not comparable."""
+    for board in boards:
+        for model in board.models:
+            found = _columns(board, model)
+            yield {
+                "leaderboard": board.title,
+                "model": model,
+                "scores": {name: score.interval.mean for name, score in found.items()},
+                "cut_answers": {name: asdict(cut) for name, score in found.items() if (cut := find_wide_bounds(score))},
+                "without_known_errors": {
+                    name: right.mean for name, score in found.items() if (right := without_errors(score))
+                },
+                "notes": _notes(found),
+            }
+
+
+def notes(boards: Iterable[Board]) -> Iterator[str]:
+    """Yield a line for each reason why scores are not comparable, for each score that cut answers can move by more than
+    its interval, for each task with known errors, and one for generated data."""
+    generated: dict[str, None] = {}
+    for board in boards:
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for model in board.own_models:
+            if text := _notes(_columns(board, model)):
+                reasons[text].append(model)
+        for text, models in reasons.items():
+            names = f"all {len(models)} models" if len(models) == len(board.own_models) > 1 else ", ".join(models)
+            yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
+        yield from _notes_on_results(board)
+        rows = (each for _, results in board.runs for each in results)
+        shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
+        generated |= dict.fromkeys(task for task, share in shares if share and share.interval.mean > 0)
+    if generated:
+        yield f"Generated data, not official files: {', '.join(generated)}"
+
+
+def _notes_on_results(board: Board) -> Iterator[str]:
+    """Yield a line for each score that several judges gave, as a table has one of them, for cut answers and errors."""
+    found: dict[ScoreKey, list[Result]] = defaultdict(list)
+    for result in (*board.tasks, *board.categories):
+        # A mean of a single task repeats it.
+        if result.has_score and result.judges and len(result.parts) != 1:
+            found[score_key(result)].append(result)
+    for key, results in found.items():
+        if len(results) > 1:
+            scores = [
+                f"{interval_text(each.interval, is_marked=each.caveats)} by {' and '.join(sorted(each.judges))}"
+                + " (in the table)" * (each is board.scores.get(key))
+                for each in results
+            ]
+            yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
+    wide = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
+    for score, cut in wide[:_MOST_LINES]:
+        yield f"Cut answers: {board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
+    if len(wide) > _MOST_LINES:
+        yield f"Cut answers: {len(wide) - _MOST_LINES} more scores, which the report lists"
+    wrong: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
+    for result in board.tasks:
+        wrong[result.task] |= {(result.length, instance) for instance in result.errata}
+    for task, instances in wrong.items():
+        if instances:
+            title = f"{board.title}, {board.titles[task]}"
+            yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
+
+
+def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
+    """Yield lines that say where the answers of runs are: their files, and their pages on HELM's server."""
+    names = [run.path.name for board in boards for run, _ in board.runs]
+    if names:
+        yield f"Answers: {folder}/RUN/{STATES}; with `serve`, {SERVER}/#/runs/RUN. RUN is one of"
+        yield from (f"  {name}" for name in names[:_MOST_RUNS])
+    if len(names) > _MOST_RUNS:
+        yield f"  and {len(names) - _MOST_RUNS} more"
+
+
+def _columns(board: Board, model: str) -> dict[str, Result]:
+    """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
+    found = {}
+    for length in board.lengths:
+        for context in ("full", "none"):
+            for part in board.parts_at(length, context):
+                if score := board.score(model, part, length, context):
+                    found[_heading(board, score)] = score
+    return found
+
+
+def _heading(board: Board, score: Result) -> str:
+    closed = "closed book" if score.context == "none" else ""
+    return " ".join(filter(None, (closed, board.titles[score.part], label(score.length))))
+
+
+def _notes(scores: dict[str, Result]) -> str:
+    columns: dict[str, list[str]] = {}
+    for heading, score in scores.items():
+        for reason in describe(score.caveats):
+            columns.setdefault(reason, []).append(heading)
+    return "; ".join(f"{', '.join(headings)}: {reason}" for reason, headings in columns.items())

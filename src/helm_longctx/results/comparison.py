@@ -26,7 +26,6 @@ from helm_longctx.results.statistics.comparison import (
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
-from helm_longctx.results.statistics.looks import Looks
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,
@@ -146,13 +145,6 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
         return score.judges
     found = [board.score(score.model, task, score.length) for task in tasks]
     return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
-
-
-def find_looks(results: Iterable[Result], instances: int) -> Looks:
-    """Return the looks at the runs of results, of the run that was looked at most often, until now."""
-    runs = (run for result in results for run in result.runs)
-    looks = max((run.looks for run in runs), key=len, default=())
-    return (*looks, instances) if looks and instances > looks[-1] else looks
 
 
 def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
@@ -314,7 +306,10 @@ class SharedAnswers:
         one, other, *_ = self.models
         cells = {id(self._cells[place]): self._cells[place] for place in places}.values()
         results = (each for cell in cells for each in cell.results if each.model in (one, other))
-        return compare_parts(self.pair_scores(one, other, places), find_looks(results, len(places)))
+        # The looks at the run that was looked at most often, until now.
+        looks = max((run.looks for result in results for run in result.runs), key=len, default=())
+        looks = (*looks, len(places)) if looks and len(places) > looks[-1] else looks
+        return compare_parts(self.pair_scores(one, other, places), looks)
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with weights of the overall score."""
@@ -332,7 +327,7 @@ class SharedAnswers:
         ]
 
 
-class Table(SharedAnswers):
+class SharedTable(SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
     def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
@@ -377,7 +372,7 @@ class Table(SharedAnswers):
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
         pairs = combinations(self.models, 2)
-        tables = [self] if len(self.models) == 2 else [Table(self._suite, pair, self._length) for pair in pairs]
+        tables = [self] if len(self.models) == 2 else [SharedTable(self._suite, pair, self._length) for pair in pairs]
         families: dict[tuple[str, ...], list[Pairing]] = defaultdict(list)
         for each in (part for table in tables for part in table._compare_parts()):
             # Each length is a question of its own, as on the report's page of that length.

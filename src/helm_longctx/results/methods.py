@@ -10,7 +10,7 @@ import numpy as np
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
-from helm_longctx.results.comparison import Table
+from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.statistics.comparison import Comparison, compare_parts, holm
 from helm_longctx.runs.scores import find_method, without_method
 from helm_longctx.tasks.task import PLAIN
@@ -24,6 +24,8 @@ class Costs:
         score: the mean score, 0 to 1, with the weights of the overall score.
         tokens: mean number of tokens of prompt and output of a question, all its requests included, by the provider's
             count; None if the provider did not count.
+        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100; None if that is not
+            known.
     """
 
     questions: int
@@ -31,18 +33,8 @@ class Costs:
     tokens: float | None
     dollars: float | None
 
-    @property
-    def tokens_per_point(self) -> float | None:
-        """Number of tokens of all questions for each point of the score, 0 to 100; None if that is not known."""
-        return self._per_point(self.tokens)
-
-    @property
-    def dollars_per_point(self) -> float | None:
-        """Cost of all questions for each point of the score, 0 to 100; None if that is not known."""
-        return self._per_point(self.dollars)
-
-    def _per_point(self, amount: float | None) -> float | None:
-        return None if amount is None or self.score <= 0 else self.questions * amount / (100 * self.score)
+    tokens_per_point: float | None
+    dollars_per_point: float | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Gain:
         method: the method with its arguments, such as `method=retrieve chunks=4`.
         comparison: the score with the method minus the score with plain prompts.
         adjusted: the p-value that is adjusted by Holm's method over the model's methods.
-        not_compared: why other tasks of both are not compared; see `Table.refusals`.
+        not_compared: why other tasks of both are not compared; see `SharedTable.refusals`.
     """
 
     model: str
@@ -89,7 +81,7 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
         found, plain = [], runs[model][PLAIN]
         for method, name in runs[model].items():
             if method != PLAIN:
-                table = Table(boards, (name, plain), length)
+                table = SharedTable(boards, (name, plain), length)
                 places = [place for place, weight in enumerate(table.weights) if weight]
                 comparison = compare_parts(table.pair_scores(name, plain, places))
                 costs, without = (_measure_costs(table, each, places) for each in (name, plain))
@@ -99,7 +91,7 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
     return gains
 
 
-def _measure_costs(table: Table, model: str, places: Sequence[int]) -> Costs:
+def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []
@@ -112,4 +104,6 @@ def _measure_costs(table: Table, model: str, places: Sequence[int]) -> Costs:
 
     parts = table.pair_scores(model, model, places)
     score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
-    return Costs(len(places), score, mean("billed_prompt_tokens", "output_tokens"), mean("cost"))
+    amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
+    per_point = (None if each is None or score <= 0 else len(places) * each / (100 * score) for each in amounts)
+    return Costs(len(places), score, *amounts, *per_point)

@@ -1,7 +1,7 @@
 """Decides a question about scores while the sample grows, for `run --stop-when`.
 
 Whoever looks after each round and stops when the result suits errs far more often than in 5 % of cases. So all rounds
-share the error (`statistics/looks.py`), and `compare` knows of them.
+share the error (`statistics/comparison.py`), and `compare` knows of them.
 """
 
 import math
@@ -11,10 +11,19 @@ from statistics import fmean
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Pairs, compare_parts, join_pairs
+from helm_longctx.results.statistics.comparison import (
+    FIRST_OF_ROUNDS,
+    SIGNIFICANCE,
+    Looks,
+    Pairs,
+    compare_parts,
+    join_pairs,
+    level_of_look,
+    next_looks,
+    quantile_of,
+)
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.looks import FIRST_OF_ROUNDS, Looks, level_of_look, next_looks, quantile_of
-from helm_longctx.results.statistics.margins import Clusters, margin_interval
+from helm_longctx.results.statistics.noninferiority import Clusters, margin_interval
 from helm_longctx.results.statistics.sequential import SCORES
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.stop_rules import BETTER, WIDTH, Rule

@@ -33,8 +33,8 @@ from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.sample import Sample
 

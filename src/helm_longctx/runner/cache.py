@@ -34,7 +34,7 @@ from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import SECRET_NAME
-from helm_longctx.runs.durable import GroupWriter
+from helm_longctx.runs.journal import GroupWriter
 
 WAIT = 30.0
 """Seconds to wait for another process that is writing to the file."""

@@ -18,8 +18,8 @@ from helm_longctx.results.statistics.power import (
     detectable_difference,
     paired_spread,
     questions_needed,
+    variance_components,
 )
-from helm_longctx.results.statistics.reliability import variance_components
 from helm_longctx.runner.estimate import Estimate, TaskSample
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS

@@ -32,9 +32,9 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
-from helm_longctx.runs.answers import STEPS
-from helm_longctx.runs.conversation import elide_messages, request_text, without_text
 from helm_longctx.runs.journal import Journal, request_name
+from helm_longctx.runs.prompts import elide_messages, request_text, without_text
+from helm_longctx.runs.scores import STEPS
 from helm_longctx.tasks.methods.method import MAX_REQUESTS
 from helm_longctx.tasks.methods.question import Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS

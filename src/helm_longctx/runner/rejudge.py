@@ -22,10 +22,9 @@ from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
-from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.prompts import stored_prompt
+from helm_longctx.runs.prompts import stored_prompt, with_text
 from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample

@@ -20,7 +20,6 @@ from helm_longctx.models.apis.usage import output_truncated
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runs.conversation import request_text
 from helm_longctx.runs.files import (
     FILES,
     RUN_SPEC,
@@ -32,6 +31,7 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
+from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.token_estimate import estimate_tokens
 

@@ -56,9 +56,8 @@ from helm_longctx.runner.spool import (
     wrap_helm_errors,
 )
 from helm_longctx.runs import files
-from helm_longctx.runs.journal import NAME, SHARDS, Journal
+from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.shards import wait_for_shards
 from helm_longctx.tasks.entry import arguments_of_method, is_our_method
 
 

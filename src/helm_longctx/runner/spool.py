@@ -31,9 +31,15 @@ from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.runner.interruptions import DISK_FULL
-from helm_longctx.runs.conversation import elide_texts, request_text, with_text, without_text
-from helm_longctx.runs.elision import evidence_of
-from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.runs.prompts import (
+    elide_texts,
+    evidence_of,
+    instance_names,
+    request_text,
+    with_text,
+    without_text,
+    write_prompts,
+)
 from helm_longctx.tasks.entry import is_our_method
 from helm_longctx.tasks.sample import Sample
 

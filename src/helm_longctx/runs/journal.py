@@ -1,18 +1,158 @@
-"""Stores the answers of an unfinished run. Each answer is on disk as soon as it arrives."""
+"""Stores the answers of an unfinished run in files that survive a crash, and locks the shards of a run.
 
+Files have JSON lines: an added line is on disk at once, and an incomplete last line is ignored. Threads that write at
+the same time share one write, because waiting for the disk takes most of the time. Shards are the parts of a run that
+several processes make. Each process holds the lock of its shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
 import json
+import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import Lock
+from types import TracebackType
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import dacite
+from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
+from helm_longctx.locks import hold_lock, lock_run
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.durable import SealedLines
+
+Item = TypeVar("Item")
+Lines = TypeVar("Lines", bound="DurableLines")
+
+
+class GroupWriter(Generic[Item]):
+    """Writes what several threads add, in groups: while one group is written, the next one gathers."""
+
+    def __init__(self, write: Callable[[Sequence[Item]], object]):
+        self._write = write
+        self._gathering: tuple[list[Item], Future[None]] = [], Future()
+        self._joining, self._writing = Lock(), Lock()
+
+    def add(self, item: Item) -> None:
+        """Write an item with its group. Raises in each thread of the group what `write` raised."""
+        with self._joining:
+            items, is_written = self._gathering
+            items.append(item)
+            is_first = len(items) == 1
+        # The first thread writes the items of all threads that join the group before the previous group is written.
+        if is_first:
+            with self._writing:
+                with self._joining:
+                    self._gathering = [], Future()
+                try:
+                    self._write(items)
+                    is_written.set_result(None)
+                except BaseException as error:  # raised again by each thread of the group
+                    is_written.set_exception(error)
+        is_written.result()
+
+
+class DurableLines:
+    """A file to which threads of one process add JSON values, one a line. A link raises an `InputError`."""
+
+    def __init__(self, path: Path, remedy: str):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link, which is not followed; remove it, or move the file to its place")
+        self.path, self._remedy = path, remedy
+        self._file: BinaryIO | None = None
+        self._line_number = 0
+        self._torn_at: int | None = None
+        self._writer = GroupWriter(self._write)
+
+    def __enter__(self: Lines) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read(self) -> Iterator[Any]:
+        """Yield the values in the file, without a cut last line, or raise an `InputError` if another is damaged."""
+        if not self.path.exists():
+            return
+        whole = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                self._line_number = number
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    yield self._decode(line)
+                except (ValueError, RecursionError) as error:
+                    raise self.damage() from error
+                whole += len(line)
+        self._torn_at = whole
+
+    def damage(self) -> InputError:
+        """Return the error for the line that `read` has reached if it is in another format."""
+        return InputError(f"{self.path} is damaged in line {self._line_number}; {self._remedy}")
+
+    def append(self, value: Any) -> None:
+        """Write a value, in which dataclasses are objects. It is on disk when this method returns."""
+        self._writer.add(self._encode(value) + b"\n")
+
+    def _encode(self, value: Any) -> bytes:
+        # `dataclasses.asdict` would copy all of it first, which takes several times as long.
+        fields = lambda part: {name: field for name, field in vars(part).items() if field is not None}  # noqa: E731
+        return json.dumps(value, default=fields).encode()
+
+    def _decode(self, line: bytes) -> Any:
+        """Parse a line. Raises a `ValueError` if the line is damaged."""
+        return json.loads(line)
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        self._file = self._file or self.path.open("ab")
+        if self._torn_at is not None:
+            # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
+            self._file.truncate(self._torn_at)
+            self._torn_at = None
+        self._file.write(b"".join(lines))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+
+
+class SealedLines(DurableLines):
+    """JSON lists that each end with the SHA-256 of the rest; lines of earlier versions without it are read, too."""
+
+    def _encode(self, value: Any) -> bytes:
+        content = super()._encode(value)
+        return content[:-1] + f', "{hashlib.sha256(content).hexdigest()}"]'.encode()
+
+    def _decode(self, line: bytes) -> Any:
+        content, seal = line[:-_SEAL_SIZE] + b"]", _SEAL.fullmatch(line[-_SEAL_SIZE:])
+        if not seal:
+            return super()._decode(line)
+        if hashlib.sha256(content).hexdigest().encode() != seal[1]:
+            raise ValueError("the digest is wrong")
+        return super()._decode(content)
+
+
+_SEAL = re.compile(rb', "([0-9a-f]{64})"\]\n')
+_SEAL_SIZE = 70
+"""Bytes that match `_SEAL`."""
+
 
 NAME = "answers.jsonl"
 Value = TypeVar("Value")
@@ -117,3 +257,85 @@ def parse_object(kind: type[Value], content: Mapping[str, Any]) -> Value:
 
 
 _REMEDY = "remove this line, and its answer is requested again"
+
+
+LOCK_WAIT = 10.0
+"""Seconds to wait for the lock of a run's folder, which other shards hold only while they start."""
+
+_UNLOCKED = "another process can send the same requests"
+
+
+@dataclass(frozen=True, order=True)
+class Shard:
+    """A part of a run."""
+
+    number: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read a shard such as `2/4`. Raises an `InputError` if it has another form or is out of range."""
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+        shard = cls(int(match[1]), int(match[2])) if match else None
+        if shard is None or not 1 <= shard.number <= shard.total:
+            raise InputError(f"shard {text!r} is invalid; give 1/N to N/N, for example 2/4")
+        return shard
+
+
+class _BusyError(InputError):
+    pass
+
+
+def process_name() -> str:
+    """Return a name for this process that no other process has."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
+    """Hold the lock of a shard in the block, or raise an `InputError` if another process makes the whole run.
+
+    The system releases the lock when the process ends, also if it is killed.
+    """
+    path = run_path / SHARDS / f"{shard.number}-of-{shard.total}.lock"
+    with ExitStack() as lock:
+        is_held = False
+        while not is_held:
+            # A process that makes the whole run holds the run's lock, and looks for shards only once.
+            with lock_run(run_path, LOCK_WAIT), suppress(_BusyError):
+                # A process whose shard failed can have removed the run's folder while this one waited for the lock.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
+                is_held = True
+            if not is_held:
+                _wait_for(path)
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            lock.close()
+            if has_failed or not any(path.parent.glob("*.jsonl")):
+                # The end of the run's lock removes the run's folder if no process has written anything else.
+                with suppress(OSError, InputError), lock_run(run_path):
+                    path.unlink()
+                    path.parent.rmdir()
+
+
+def wait_for_shards(run_path: Path) -> None:
+    """Wait until no process makes a shard of a run."""
+    for path in sorted((run_path / SHARDS).glob("*.lock")):
+        _wait_for(path)
+
+
+def _wait_for(path: Path) -> None:
+    try:
+        with hold_lock(path, _UNLOCKED, 0, _BusyError):
+            return
+    except _BusyError:
+        hlog(f"waiting for another process, which has locked {path}; if it is dead, remove this file")
+    with hold_lock(path, _UNLOCKED):
+        return

@@ -15,8 +15,7 @@ from helm.common.general import asdict_without_nones
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.durable import DurableLines
-from helm_longctx.runs.journal import parse_object
+from helm_longctx.runs.journal import DurableLines, parse_object
 
 NAME = "batches.jsonl"
 

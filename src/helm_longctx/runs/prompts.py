@@ -1,22 +1,212 @@
-"""Stores each prompt of a run once: `prompts.zst` has the texts, and `prompts.json` is the index.
+"""The prompts of a run: shortened for display, and each stored whole once, in `prompts.zst` (index: `prompts.json`).
+
+Shortened texts and conversations keep the head, the tail and the evidence in its place. A conversation is one text,
+too: the JSON of its messages. A run's files identify a prompt by the SHA-256 of this text.
 
 Prompts that share text are written one after the other, and the compressor looks back 32 MB. So a book with forty
 questions, or a haystack at six depths, needs the space of one prompt. `zstd -dc prompts.zst` prints all prompts.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import orjson
+import regex
 import zstandard
+from helm.benchmark.scenarios.scenario import Input
+from helm.common.request import Request
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import STATES, State, find_sample, read_json, read_states, replace_file
+from helm_longctx.tasks.sample import Sample
+
+LIMIT = 8_000
+"""Number of characters. A text of at most this length is shown whole, and an elided text is never longer."""
+
+HEAD = TAIL = 1_500
+"""Number of characters that are kept at each end of a text."""
+
+EVIDENCE = 300
+"""Number of characters that are kept of a piece of evidence."""
+
+AROUND = 150
+"""Number of characters that are kept on each side of a piece of evidence."""
+
+PLACES = 5
+"""Number of pieces of evidence that are kept."""
+
+_CLUSTER = regex.compile(r"\X")
+# Number of characters on each side of a cut in which grapheme clusters are searched. Unicode's stream-safe format
+# allows 30 marks.
+_CLUSTER_REACH = 32
+# Number of UTF-8 bytes: two Chinese characters, or a word of four letters. Shorter evidence occurs everywhere in a
+# text.
+_SHORTEST_EVIDENCE = 4
+# Number of characters. A shorter gap is shown, because its mark would be about as long.
+_SHORTEST_GAP = 100
+
+Span = tuple[int, int]
+
+
+def elide(text: str, evidence: Sequence[str] = ()) -> str:
+    """Shorten a text for display: keep its head, its tail, and each piece of evidence with its surroundings.
+
+    A mark replaces each part that is left out and gives its size in characters and its place in percent of the text.
+    Evidence is marked with its depth. A text of at most `LIMIT` characters is returned unchanged, so a text can be
+    elided twice.
+
+    Args:
+        evidence: answers or passages, the most important first; at most `PLACES` of them are kept.
+    """
+    if len(text) <= LIMIT:
+        return text
+    places = _find_evidence(text, evidence)
+    around = [(start - AROUND, end + AROUND) for start, end in places]
+    spans = _merge([(0, HEAD), *around, (len(text) - TAIL, len(text))])
+    parts, done = [], 0
+    for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
+        if start > done:
+            place = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
+            parts.append(f"\n\n[... {start - done:,} characters left out, {place} ...]\n\n")
+        for first, last in places:
+            if start <= first and last <= end:
+                parts.append(f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]")
+                start = last
+        parts.append(text[start:end])
+        done = end
+    return "".join(parts)
+
+
+def evidence_of(references: Iterable[str], sample: Sample | None) -> list[str]:
+    """Return an instance's evidence: its reference answers, and its passages with the highest grade."""
+    grades = (sample.record.get("qrels") if sample else None) or {}
+    best = [passage for passage, grade in grades.items() if grade == max(grades.values()) > 0]
+    return [*references, *best]
+
+
+def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
+    """Find the places of evidence, ascending and without overlap; a long piece is cut to its first characters."""
+    spans: list[Span] = []
+    for piece in dict.fromkeys(piece.strip() for piece in evidence):
+        at = _find(text, piece) if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE else -1
+        start, end = _edge(text, at), _edge(text, at + min(len(piece), EVIDENCE))
+        if at >= 0 and all(end <= other[0] or start >= other[1] for other in spans):
+            spans.append((start, end))
+        if len(spans) == PLACES:
+            break
+    return sorted(spans)
+
+
+def _find(text: str, piece: str) -> int:
+    """Find the first whole-word occurrence after the head, or else in the head; -1 if there is none."""
+    # The head is always shown, so a place after it shows more of the text.
+    for begin in (HEAD, 0):
+        at = text.find(piece, begin)
+        while at >= 0:
+            end = at + len(piece)
+            if not (_in_word(text[at - 1 : at + 1]) or _in_word(text[end - 1 : end + 1])):
+                return at
+            at = text.find(piece, end)
+    return -1
+
+
+def _in_word(pair: str) -> bool:
+    """Whether two adjacent characters are inside one word. Only ASCII: Chinese has no spaces between words."""
+    return len(pair) == 2 and pair.isascii() and pair.isalnum()
+
+
+def _merge(spans: list[Span]) -> list[Span]:
+    merged = [spans[0]]
+    for start, end in spans[1:]:
+        if start <= merged[-1][1] + _SHORTEST_GAP:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _edge(text: str, at: int) -> int:
+    """Move a cut to the start of its grapheme cluster, so that it separates no mark from its letter."""
+    # Each ASCII character is a cluster, except that "\r\n" is one. The search is slow.
+    if not 0 < at < len(text) or ((pair := text[at - 1 : at + 1]).isascii() and pair != "\r\n"):
+        return at
+    near = _CLUSTER.finditer(text, max(at - _CLUSTER_REACH, 0), at + _CLUSTER_REACH)
+    return max((cluster.start() for cluster in near if cluster.start() <= at), default=0)
+
+
+Asking = TypeVar("Asking", Request, Input)
+Messages = list[dict[str, str]]
+
+END_MESSAGES = 3
+"""Number of messages at each end of a long conversation that a page shows."""
+
+
+def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
+    """Return the prompt, or the JSON of the messages if there are any."""
+    # Digests of prompts depend on this format. With escapes, Chinese texts would be illegible on pages.
+    return json.dumps(messages, ensure_ascii=False) if messages else prompt
+
+
+def request_text(asking: Asking) -> str:
+    """Return the prompt or conversation of a request or an input as one text."""
+    return to_text(asking.prompt if isinstance(asking, Request) else asking.text, asking.messages)
+
+
+def with_text(asking: Asking, text: str) -> Asking:
+    """Replace the prompt of a request or input, or its conversation if it has one, by a text from `request_text`."""
+    return _replace_text(asking, text, json.loads(text) if asking.messages else None)
+
+
+def _replace_text(asking: Asking, text: str, messages: Messages | None) -> Asking:
+    if asking.messages:
+        return replace(asking, messages=messages)
+    return replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
+
+
+def without_text(asking: Asking) -> Asking:
+    """Remove the prompt of a request or input, or its conversation except the system message, for `with_text`."""
+    kept: Messages = [message for message in asking.messages or () if message["role"] == "system"]
+    return _replace_text(asking, "", [*kept, {"role": "user", "content": ""}])
+
+
+def elide_texts(asking: Asking, evidence: Sequence[str]) -> Asking:
+    """Shorten the prompt or conversation of a request or input for display."""
+    if asking.messages:
+        return replace(asking, messages=elide_messages(asking.messages, evidence))
+    return with_text(asking, elide(request_text(asking), evidence))
+
+
+def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str]) -> Messages:
+    """Shorten a conversation for display: keep both ends and the messages with evidence, and elide each of them.
+
+    A message with the role `left out` stands for the messages between them. A conversation of at most `LIMIT`
+    characters is returned unchanged, so a conversation can be elided twice.
+    """
+    if sum(len(message["content"]) for message in messages) <= LIMIT:
+        return [dict(message) for message in messages]
+    # An empty piece would occur in every message.
+    pieces = [piece.strip() for piece in evidence if piece.strip()]
+    visible: Messages = []
+    left_out: Messages = []
+    for number, message in enumerate(messages):
+        is_end = number < END_MESSAGES or number >= len(messages) - END_MESSAGES
+        if is_end or any(piece in message["content"] for piece in pieces):
+            if left_out:
+                characters = sum(len(each["content"]) for each in left_out)
+                text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
+                visible.append({"role": "left out", "content": text})
+                left_out = []
+            visible.append({**message, "content": elide(message["content"], evidence)})
+        else:
+            left_out.append(dict(message))
+    return visible
+
 
 TEXTS, INDEX = "prompts.zst", "prompts.json"
 Value = TypeVar("Value")

@@ -13,7 +13,7 @@ from helm_longctx.data.tables import read_csv
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import category_results, published_boards
 from helm_longctx.results.reading import published_results, read_results
-from helm_longctx.results.reference import add_rows, read_reference_rows, write_reference
+from helm_longctx.results.suite import add_rows, read_reference_rows, write_reference
 from helm_longctx.tasks.lengths import STANDARD, parse_length
 from helm_longctx.tasks.publications import Published
 

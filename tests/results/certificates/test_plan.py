@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import pytest
 
-from helm_longctx.apps.certify.plan import plan_lengths, questions_for
+from helm_longctx.apps.certify.command import plan_lengths, questions_for
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.models.apis.prices import Prices
 from helm_longctx.models.apis.usage import Usage

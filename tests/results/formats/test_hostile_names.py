@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME, folder_name
 from helm_longctx.apps.exchange.command import EXPORTERS, export_suite
-from helm_longctx.documents.data import unquote_formula
+from helm_longctx.apps.exchange.export import LONGEST_NAME, folder_name
+from helm_longctx.documents.document import unquote_formula
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.commands import Command

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.answer_rows import answers
 from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.command import EXPORTERS, export_suite
-from helm_longctx.apps.exchange.export import scores
+from helm_longctx.apps.exchange.export import answers, scores
 from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.reading import read_results
-from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.metric_names import MEASURED
 from helm_longctx.tasks.outputs import Output
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from helm_longctx.apps.gate.asking import DepthPlan, Goal, plan_depths, plan_lengths
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
-from helm_longctx.results.statistics.noninferiority_power import changed_outcomes, power_to_fail
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, changed_outcomes, power_to_fail, visible_drop
 from helm_longctx.runner.estimate import TaskSample
 
 GOAL = Goal(margin=0.05, power=0.8, noise=0.1)

@@ -27,8 +27,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema
-from helm_longctx.runs.elision import LIMIT
-from helm_longctx.runs.prompts import write_prompts
+from helm_longctx.runs.prompts import LIMIT, write_prompts
 from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, repeat_run, write_run
 from tests.support.leaderboards import display
 from tests.support.programs import run, start

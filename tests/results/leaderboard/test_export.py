@@ -15,16 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.answer_rows import answers
-from helm_longctx.apps.exchange.export import Average, averages, length_plot, scores
+from helm_longctx.apps.exchange.export import Average, answers, averages, length_plot, scores
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.documents.data import unquote_formula, write_csv
+from helm_longctx.documents.document import unquote_formula, write_csv
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards, read_suite
 from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result, Run
-from helm_longctx.results.reference import write_reference
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_suite

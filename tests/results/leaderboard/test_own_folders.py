@@ -12,8 +12,8 @@ from helm_longctx.apps.exchange.export import averages
 from helm_longctx.apps.exchange.tables import wide_tables
 from helm_longctx.apps.lengths.curves import length_sections
 from helm_longctx.results.boards import find_question_sets, read_suite
-from helm_longctx.results.comparison import Table
-from helm_longctx.results.printing import leaderboard_rows
+from helm_longctx.results.cells import leaderboard_rows
+from helm_longctx.results.comparison import SharedTable
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
 from tests.support.leaderboards import summarize_suite
@@ -63,7 +63,7 @@ def test_two_folders(tmp_path: Path) -> None:
         }
     assert {wide.board.folder for wide in wide_tables(boards)} == set(titles.values())
     models = ["a/good", "a/bad"]
-    assert len(Table(boards, models).items) == sum(len(Table([board], models).items) for board in boards)
+    assert len(SharedTable(boards, models).items) == sum(len(SharedTable([board], models).items) for board in boards)
 
 
 @pytest.mark.parametrize(

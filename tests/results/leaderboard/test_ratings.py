@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apps.judge_checks.ratings import HUMAN, JUDGE, rating_tables, read_ratings
-from helm_longctx.documents.data import write_csv
+from helm_longctx.documents.document import write_csv
 from helm_longctx.errors import InputError
 
 

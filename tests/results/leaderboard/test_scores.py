@@ -11,11 +11,10 @@ from helm.benchmark.presentation.schema import read_schema
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, Suite, make_boards
-from helm_longctx.results.leaderboard.scores import SuiteScores
 from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS
-from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES
+from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES, SuiteScores
 from helm_longctx.results.reading import read_results
-from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.results.report.suites import write_suite
 from tests.support.fabricate_runs import long_prompts, write_run

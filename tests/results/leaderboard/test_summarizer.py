@@ -20,7 +20,7 @@ from helm_longctx.results.leaderboard import display
 from helm_longctx.results.leaderboard.display import OUTPUTS
 from helm_longctx.results.leaderboard.schema import suite_schema
 from helm_longctx.results.leaderboard.tables import NOTES
-from helm_longctx.results.reference import write_reference
+from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 

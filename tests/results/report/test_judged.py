@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 from scipy.stats import spearmanr
 
-from helm_longctx.apps.judged.sections import judged_sections
+from helm_longctx.apps.correlations.sections import judged_sections
 from helm_longctx.documents.document import Figure, Table
 from helm_longctx.results.boards import Board
 

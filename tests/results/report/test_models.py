@@ -9,7 +9,7 @@ import pytest
 import vl_convert
 from scipy.stats import spearmanr
 
-from helm_longctx.apps.models.sections import model_sections
+from helm_longctx.apps.correlations.sections import model_sections
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.documents.document import Cell, Figure, Section, Table
 from helm_longctx.results.boards import OVERALL, Board

@@ -60,7 +60,7 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     assert isinstance(plot, Figure)
     assert isinstance(table, Table)
     assert answer.verdict.startswith("acme/hard ranks first of 3 models")
-    assert f"is {found.agreement.rho:.2f}, over 3 models" in answer.note
+    assert f"is {found.pooling.agreement(found.means).rho:.2f}, over 3 models" in answer.note
     shown = {row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert shown["acme/hard"]["Mean"].text.endswith(" †")
     assert not shown["acme/both"]["Mean"].text.endswith(" †")
@@ -81,7 +81,7 @@ def test_the_agreement_is_with_means_over_tasks_and_lengths(own: Board) -> None:
     for model, mean in found.means.items():
         scores = [score for task in own.columns if (score := own.score(model, task, 16 * 1024))]
         assert mean == pytest.approx(fmean(score.interval.mean for score in scores))
-    assert found.agreement.n == 3
+    assert found.pooling.agreement(found.means).n == 3
 
 
 def test_a_page_needs_two_models_that_differ(board_of: Callable[..., Board], published: Board) -> None:

@@ -11,7 +11,7 @@ import pytest
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.score_rows import score_rows
+from helm_longctx.results.cells import score_rows
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_suite
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.documents.data import dump_json
+from helm_longctx.documents.document import dump_json
 from helm_longctx.documents.plots import THEMES, curves, profiles
 from helm_longctx.documents.site import safe_json
 from tests.results.report.conftest import SERVER

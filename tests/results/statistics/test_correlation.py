@@ -9,15 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.correlation import matrix, spearman
-from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.lengths import (
+from helm_longctx.results.statistics.intervals import (
+    Interval,
     drop,
     effective_length,
     length_means,
+    mean_interval,
     possible_lengths,
     share_of_shortest,
 )
+from helm_longctx.results.statistics.ranking import spearman
 
 
 def test_missing_values_are_left_out_in_pairs() -> None:
@@ -84,11 +85,6 @@ def test_the_interval_covers() -> None:
         result = spearman(x, r * x + math.sqrt(1 - r**2) * random.standard_normal(40))
         hits += result.low <= expected <= result.high
     assert 0.92 <= hits / 400 <= 0.98
-
-
-def test_a_matrix_has_each_pair_once() -> None:
-    """A matrix has each pair of columns once, with the earlier column first."""
-    assert list(matrix({"a": [1, 2, 3], "b": [3, 2, 1], "c": [1, 3, 2]})) == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 RULER = {

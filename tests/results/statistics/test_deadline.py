@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from helm_longctx.results.statistics.deadline import DeadlineTest, Outcomes, collect_outcomes
+from helm_longctx.results.statistics.sequential import DeadlineTest, Outcomes, collect_outcomes
 
 MOST, ERROR = 57, 0.05
 

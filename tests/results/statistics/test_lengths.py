@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.lengths import (
+from helm_longctx.results.statistics.intervals import (
+    Interval,
     area_over_lengths,
     drop,
     effective_length,
@@ -26,7 +26,6 @@ def test_the_longest_sufficient_length_is_effective() -> None:
     """A shorter length below the threshold changes nothing, and a score equal to the threshold is sufficient."""
     scores = {4: 0.8, 8: 0.6, 16: 0.68, 32: 0.1}
     assert share_of_shortest(scores) == pytest.approx(0.68)
-    assert share_of_shortest(scores, 0.5) == 0.4
     assert effective_length(scores, 0.68) == 16
     assert effective_length(scores, 0.81) is None
 

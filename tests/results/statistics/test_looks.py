@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.comparison import Pairs, compare_parts
-from helm_longctx.results.statistics.looks import (
+from helm_longctx.results.statistics.comparison import (
     FIRST_OF_GATE,
     FIRST_OF_ROUNDS,
+    Pairs,
+    compare_parts,
     level_of_look,
     next_looks,
     p_value_of_looks,

@@ -7,18 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.comparison import Pairs, join_pairs
-from helm_longctx.results.statistics.looks import level_of_look, quantile_of
-from helm_longctx.results.statistics.margins import Clusters, margin_statistics
-from helm_longctx.results.statistics.noninferiority import Verdict, combine_verdicts, decide_drops, visible_drop
-from helm_longctx.results.statistics.noninferiority_power import (
+from helm_longctx.results.statistics.comparison import Pairs, join_pairs, level_of_look, quantile_of
+from helm_longctx.results.statistics.noninferiority import (
     Cells,
+    Clusters,
     Sample,
+    Verdict,
     changed_outcomes,
     clusters_needed,
     clusters_to_decide,
+    combine_verdicts,
+    decide_drops,
     fewest_clusters,
+    margin_statistics,
     power_to_pass,
+    visible_drop,
 )
 from helm_longctx.results.statistics.sequential import SCORES, Bounds
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from helm_longctx.results.statistics.pooling import PRIOR, pool
+from helm_longctx.apps.pooling.sections import PRIOR, pool
 
 
 def test_the_strengths_are_those_of_a_logistic_regression() -> None:

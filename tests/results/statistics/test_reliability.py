@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from helm_longctx.results.statistics.reliability import monotonicity, signal_to_noise, variance_components
+from helm_longctx.results.statistics.power import monotonicity, signal_to_noise, variance_components
 
 
 @pytest.mark.parametrize("sizes", [[3] * 20, [1, 2, 3, 4, 5] * 4])

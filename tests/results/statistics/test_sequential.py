@@ -12,7 +12,6 @@ from hypothesis.extra import numpy as arrays
 
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.sequential import (
-    DIFFERENCES,
     Decision,
     count_until_decision,
     decide,
@@ -114,10 +113,10 @@ def test_the_error_of_paired_differences_is_kept() -> None:
     random = np.random.default_rng(7)
     hard = random.random((1000, 200))
     first, second = (((hard + random.random(hard.shape)) / 2 < 0.6).astype(float) for _ in range(2))
-    wrong = sum(decide(row, 0.0, 0.025, DIFFERENCES) is not Decision.OPEN for row in first - second)
+    wrong = sum(decide((1 + row) / 2, 0.5, 0.025) is not Decision.OPEN for row in first - second)
     assert wrong <= 65
-    assert decide(np.full(20, 0.9), 0.0, bounds=DIFFERENCES) is Decision.ABOVE
-    assert decide(np.full(60, 0.2), 0.5, bounds=DIFFERENCES) is Decision.BELOW
+    assert decide(np.full(20, 0.95), 0.5) is Decision.ABOVE
+    assert decide(np.full(60, 0.6), 0.75) is Decision.BELOW
 
 
 def test_samples_are_small_if_the_answer_is_clear() -> None:
@@ -162,8 +161,8 @@ def test_edges() -> None:
     assert sequential_interval([0.0] * 50).low == 0.0
     assert sequential_interval([1.0] * 50).high == 1.0
     for values, threshold, error, message in (
-        ([1.2], 0.5, 0.05, "between 0.0 and 1.0"),
-        ([math.nan], 0.5, 0.05, "between 0.0 and 1.0"),
+        ([1.2], 0.5, 0.05, "between 0 and 1"),
+        ([math.nan], 0.5, 0.05, "between 0 and 1"),
         ([1.0], 1.0, 0.05, "threshold 1.0"),
         ([1.0], 0.5, 0.0, "error 0.0"),
     ):

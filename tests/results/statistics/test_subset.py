@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helm_longctx.results.statistics.correlation import spearman
-from helm_longctx.results.statistics.subset import MOST_SETS, Scores, Subset, _sets, agreement, find_subset
+from helm_longctx.apps.subset.command import MOST_SETS, Scores, Subset, _sets, agreement, find_subset
+from helm_longctx.results.statistics.ranking import spearman
 
 
 def made(noisy: float) -> Scores:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.runner.machines.shards import SPLIT, select_shard
 from helm_longctx.runner.prefixes import STEP
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
 
 
 def divide(prompts: list[str], total: int) -> list[list[int]]:

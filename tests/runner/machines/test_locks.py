@@ -14,15 +14,14 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import lock_run
-from helm_longctx.runs import shards
-from helm_longctx.runs.journal import SHARDS
-from helm_longctx.runs.shards import Shard, lock_shard, wait_for_shards
+from helm_longctx.runs import journal
+from helm_longctx.runs.journal import SHARDS, Shard, lock_shard, wait_for_shards
 
 SHARD = Shard(2, 4)
 HOLD = """
 import sys, time
 from pathlib import Path
-from helm_longctx.runs.shards import Shard, lock_shard
+from helm_longctx.runs.journal import Shard, lock_shard
 with lock_shard(Path(sys.argv[1]), Shard(2, 4)):
     print("held", flush=True)
     time.sleep(600)
@@ -39,7 +38,7 @@ def test_wrong_shards_are_refused(text: str) -> None:
 def test_one_process_makes_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process waits until the first one is killed. The log names the file of the lock."""
     lines: list[str] = []
-    monkeypatch.setattr(shards, "hlog", lines.append)
+    monkeypatch.setattr(journal, "hlog", lines.append)
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
@@ -65,7 +64,7 @@ def test_a_run_waits_for_its_shards(tmp_path: Path) -> None:
 
 def test_no_shard_starts_while_the_run_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the process that makes the run."""
-    monkeypatch.setattr(shards, "LOCK_WAIT", 0.01)
+    monkeypatch.setattr(journal, "LOCK_WAIT", 0.01)
     with lock_run(tmp_path), pytest.raises(InputError, match="is in use by process"), lock_shard(tmp_path, SHARD):
         pass
 

@@ -15,8 +15,7 @@ from helm_longctx.models.baselines import lexical
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines.shards import OneShard, divide_paces
 from helm_longctx.runner.runner import runner_arguments
-from helm_longctx.runs.journal import answer_files
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard, answer_files
 from tests.e2e.commands import write_ready
 from tests.runner.making import ENTRY, PlainClient, spec_of
 from tests.support.programs import start

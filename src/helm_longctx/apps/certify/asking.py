@@ -1,16 +1,22 @@
-"""Asks blocks of questions with the runner's own parts: prompts, client, journal, limit on the cost, and scores."""
+"""Asks blocks of questions with the runner's own parts, and says what somebody else needs to repeat a certificate."""
 
+import hashlib
+import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timezone
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.common.request import RequestResult
 
+from helm_longctx._version import VERSION
 from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import LimitReachedError
 from helm_longctx.errors import InputError
@@ -23,13 +29,16 @@ from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import model_of, output_truncated, usage_of
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.redaction.text import redact
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, make_scenario
-from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.journal import NAME, Journal
+from helm_longctx.tasks.entry import split_entry
+from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -70,16 +79,6 @@ class CertificateRunner(LongContextRunner):
         self.entries, self.model, self.folder, self.baseline_length = entries, model, folder, baseline_length
         self.asked: list[str] = []
         self._start = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """The seconds since the runner was made."""
-        return time.monotonic() - self._start
-
-    @property
-    def spent(self) -> float:
-        """The dollars that this process has spent."""
-        return self.limit.spent
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -175,3 +174,29 @@ class CertificateRunner(LongContextRunner):
             state = replace(question.request.state, result=client.make_request(request))
             scores[name] = question.task.scores(scored_record(state, question.request.sample))[MAIN_METRIC]
         return scores
+
+    def describe(self) -> dict[str, Any]:
+        """Return the endpoint, versions, prices, run entries and hashes, as JSON data without secrets."""
+        deployment, prices = get_model_deployment(self.model), find_prices(self.model)
+        arguments = deployment.client_spec.args or {}
+        benchmarks = [benchmark_of(split_entry(entry)[0]) for entry in self.entries.values()]
+        journal = self.folder / NAME
+        return {
+            "model": self.model,
+            "served_model": arguments.get("model"),
+            "address": redact(str(arguments.get("base_url") or "")),
+            "client": deployment.client_spec.class_name,
+            "tokenizer": deployment.tokenizer_name,
+            "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - self._start, 1),
+            "spent_by_this_command": self.limit.spent,
+            "prices": prices.source if prices else None,
+            "versions": {
+                "helm-longctx": VERSION,
+                "crfm-helm": metadata.version("crfm-helm"),
+                "python": platform.python_version(),
+                **{each.name: f"{each.revision}, comparability {each.comparability}" for each in benchmarks},
+            },
+            "entries": list(self.asked),
+            "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest() if journal.exists() else None,
+        }

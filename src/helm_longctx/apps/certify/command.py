@@ -1,12 +1,13 @@
-"""`certify`: find out how long a context an endpoint really uses."""
+"""`certify`: find out how long a context an endpoint really uses; and before that, what it can cost and find."""
 
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,16 +15,94 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from helm_longctx.apps.certify.search import SEEDS, Design
+from helm_longctx.apps.certify.search import ABOVE_FLOOR, KIND_SHARE, NO_TEXT, SEEDS, Design, plan_tests
 from helm_longctx.config.load import load_config, read_options, split_names, takes_options
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.models.apis.prices import Prices, find_prices
+from helm_longctx.models.apis.usage import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 
 if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan
+
+POWER = 0.9
+"""Share of certificates that decide with `questions_for` questions."""
+
+_MORE = 1.13
+"""How many times as many questions as a test of a fixed number with known expected scores needs. Measured by
+`bench/decisions_certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
+
+
+@dataclass(frozen=True)
+class PlannedLength:
+    """The questions of all kinds at one length.
+
+    Args:
+        fewest: number of questions if all answers are right, so that only the shortest length and the claim are asked.
+        most: largest number of questions.
+        dollars: price of `fewest` and of `most`; None if the price is not known.
+    """
+
+    length: int
+    fewest: int
+    most: int
+    dollars: tuple[float, float] | None
+
+
+def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | None) -> list[PlannedLength]:
+    """Return the questions without a text, at the shortest length, and at the claim.
+
+    All longer prompts together have at most the tokens of the largest number of questions at the claim.
+
+    Args:
+        budgets: the output budget of each kind, in tokens.
+    """
+    kinds, first = len(budgets), design.first
+    above, _ = plan_tests([[(1.0, 1.0)] * first * design.texts] * kinds, design.loss, design.most, design.error)
+    # A kind of which more questions are drawn has more of them at the shortest length, too.
+    counts = {
+        0: (NO_TEXT * kinds, NO_TEXT * kinds),
+        design.shortest: (first * kinds * design.texts, (first * (kinds - 1) + design.most) * design.texts),
+        design.claim: (above.count_until_sure(design.loss, design.loss - 1, design.most), design.most),
+    }
+    budget, plans = math.ceil(sum(budgets.values()) / kinds), []
+    for length, (fewest, most) in counts.items():
+        usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
+        of_one = prices.dollars(usage) or 0.0 if prices else None
+        dollars = None if of_one is None else (fewest * of_one, most * of_one)
+        plans.append(PlannedLength(length, fewest, most, dollars))
+    return plans
+
+
+def questions_for(score: float, loss: float, error: float) -> int | None:
+    """Return about how many questions at the claim decide about a loss in `POWER` of certificates.
+
+    It is the larger one of the numbers for a model without a loss and for one with this loss, by the normal
+    approximation. Answers are right or wrong, and answers at different lengths are independent.
+
+    Args:
+        score: the score at the shortest length.
+        loss: the loss that is allowed, 0 to 1.
+        error: probability of a wrong decision.
+
+    Returns:
+        The number; None if kinds with this score cannot be measured.
+    """
+    from scipy.special import ndtri
+
+    def count(true: float, other: float, of_error: float) -> float:
+        deviations = (math.sqrt(max(each * (1 - each), 0.01)) for each in (other, true))
+        parts = zip((-ndtri(of_error), ndtri(POWER)), deviations, strict=True)
+        return float(sum(quantile * deviation for quantile, deviation in parts) / loss) ** 2
+
+    if score <= loss + ABOVE_FLOOR:
+        return None
+    lost = score - loss
+    return math.ceil(_MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE))))
+
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name."""
@@ -76,22 +155,14 @@ def certify(
     The command can be interrupted and repeated: no answer is paid for twice.
     """
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    lengths = _read_lengths(claim, shortest)
-    design = Design(*lengths, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
+    longest, least = parse_length(claim, "certify: --claim"), parse_length(shortest, "certify: --shortest")
+    if longest < 2 * least:
+        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
+    design = Design(longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
-
-
-def _read_lengths(claim: str, shortest: str) -> tuple[int, int]:
-    """Return the claim and the shortest length."""
-    longest, least = (
-        parse_length(value, f"certify: --{name}") for name, value in (("claim", claim), ("shortest", shortest))
-    )
-    if longest < 2 * least:
-        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
-    return longest, least
 
 
 def _certify(
@@ -102,6 +173,7 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
+    from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict, write_certificate
     from helm_longctx.config.plan import make_plan, use_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
@@ -118,16 +190,18 @@ def _certify(
         if config.dry_run:
             _print_plan(design, deployment, plan)
             return
-        folder = to or config.output_path / "certificates" / _folder_name(deployment, design)
+        name = f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
+        folder = to or config.output_path / "certificates" / name
         design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
-        _write(folder, record)
-        _print_record(record, folder)
-
-
-def _folder_name(deployment: str, design: Design) -> str:
-    return f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
+        (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_certificate(record, folder / PAGE)
+        columns, rows = describe_kinds(record)
+        print_table(text_table(describe_verdict(record), columns, rows))
+        print(*describe_totals(record), sep="\n")
+        print(f"The page: {folder / PAGE}")
+        print(f"All data: {folder / RECORD}")
 
 
 def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None) -> Design:
@@ -154,7 +228,6 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
 def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path) -> dict[str, Any]:
     """Ask until everything is decided, and return the certificate."""
     from helm_longctx.apps.certify.asking import CertificateRunner
-    from helm_longctx.apps.certify.endpoint import describe_repetition
     from helm_longctx.apps.certify.procedure import run
     from helm_longctx.runner.runner import runner_arguments
 
@@ -163,31 +236,11 @@ def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str
     runner = CertificateRunner(entries, deployment, folder, design.shortest, **arguments)
     with runner.journal() as journal:
         outcome = run(design, lambda blocks: runner.ask(journal, blocks))
-    return {**outcome.record(), **describe_repetition(runner, folder)}
-
-
-def _write(folder: Path, record: Mapping[str, Any]) -> None:
-    from helm_longctx.apps.certify.sections import write_certificate
-
-    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    write_certificate(record, folder / PAGE)
-
-
-def _print_record(record: Mapping[str, Any], folder: Path) -> None:
-    from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict
-
-    columns, rows = describe_kinds(record)
-    print_table(text_table(describe_verdict(record), columns, rows))
-    print(*describe_totals(record), sep="\n")
-    print(f"The page: {folder / PAGE}")
-    print(f"All data: {folder / RECORD}")
+    return {**outcome.record(), **runner.describe()}
 
 
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
-    """Print what is asked at most, and how many questions decide about which loss."""
-    from helm_longctx.apps.certify.plan import plan_lengths
-    from helm_longctx.models.apis.prices import find_prices
-
+    """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
     budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
     plans, rows = plan_lengths(design, budgets, prices), []
@@ -197,20 +250,6 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         rows.append([length, str(each.fewest), str(each.most), *dollars])
     columns = ("length", "questions if all is right", "questions at most", "price if all is right", "price at most")
     print_table(text_table(f"The largest plan for {deployment}", columns, rows, right=columns))
-    _print_losses(design)
-    if all(each.dollars for each in plans):
-        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
-        print(
-            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
-        )
-    else:
-        print("The price is not known; give --prices. Nothing was sent.")
-
-
-def _print_losses(design: Design) -> None:
-    """Print before how many questions and tokens of the claim which loss is decided, by the score."""
-    from helm_longctx.apps.certify.plan import POWER, questions_for
-
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
@@ -218,8 +257,15 @@ def _print_losses(design: Design) -> None:
         cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
-    columns = (f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses))
-    print_table(text_table(title, columns, rows, right=columns))
+    heads = [f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses)]
+    print_table(text_table(title, heads, rows, right=heads))
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")
+    if all(each.dollars for each in plans):
+        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
+        print(
+            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
+        )
+    else:
+        print("The price is not known; give --prices. Nothing was sent.")

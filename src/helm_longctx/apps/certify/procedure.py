@@ -1,15 +1,221 @@
-"""Asks block after block until all decisions of a certificate are made, or the money is spent."""
+"""Asks until all decisions of a certificate are made, says what the answers show, and writes it as JSON data."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
 from typing import Any
 
-from helm_longctx.apps.certify.answers import Answered, Block
-from helm_longctx.apps.certify.findings import Diagnosis, Finding, list_findings
-from helm_longctx.apps.certify.record import hash_record, record_certificate
-from helm_longctx.apps.certify.search import Design, Search
+from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.search import Cell, Design, KindAnswers, LengthTest, Search
 from helm_longctx.errors import InputError
-from helm_longctx.results.statistics.sequential import Decision
+from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.prompt_cuts import is_cut
+
+HALF = 0.5
+"""A part of the text counts as used if what stands there is found in more than half of the answers."""
+
+START, MIDDLE, END = "at_start", "at_middle", "at_end"
+
+ENDS = (START, MIDDLE, END)
+"""The places that findings are about. They are asked until they are decided."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a user of the endpoint should know.
+
+    Args:
+        name: a word for programs.
+        text: a sentence for people.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """How often something at a place of the text was found.
+
+    Args:
+        place: one of `PLACES`.
+        shares: the share of the answers in which it was found, by length.
+        decision: whether it was found in more than half of the pooled answers.
+    """
+
+    place: str
+    shares: Mapping[int, float]
+    decision: Decision
+
+
+class Diagnosis:
+    """The parts of long texts that the answers use, from the kind that asks for something at several places.
+
+    The answers at all lengths that are not effective are pooled, or those at the claim if all lengths are effective.
+
+    Args:
+        search: the search.
+        kind: the answers of that kind.
+    """
+
+    def __init__(self, search: Search, kind: KindAnswers):
+        self._search, self._kind = search, kind
+        self._error = search.design.error / len(PLACES)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells whose answers are pooled, the shortest length last."""
+        read = [
+            length
+            for length in self._search.tests
+            if not any(length in each.cells and each.cells[length].is_refused for each in self._search.measured)
+        ]
+        lost = [length for length in read if not self._is_effective(length)]
+        return [self._kind.cell(length) for length in sorted(lost or read[:1], reverse=True)]
+
+    def _is_effective(self, length: int) -> bool:
+        return self._search.tests[length].decision is Decision.ABOVE
+
+    @property
+    def places(self) -> list[Place]:
+        """How often each place was found; empty if there are no answers."""
+        rows, places = self._rows(), []
+        cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
+        for number, name in enumerate(PLACES) if rows else ():
+            found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
+            shares = {length: fmean(values) for length, values in found.items() if values}
+            places.append(Place(name, shares, decide([row[number] for row in rows], HALF, self._error)))
+        return places
+
+    def next_blocks(self) -> list[Block]:
+        """Return what to ask next: at the shortest of the lengths that are not effective, which costs least."""
+        rows, cells = self._rows(), self.cells
+        length = cells[-1].length if cells else 0
+        if not cells or self._is_effective(length) or self._search.tests[length].next_count:
+            return []
+        start = len(cells[-1].replies)
+        left = min(self._search.most_at(length), self._search.design.most - start)
+        columns = [[row[PLACES.index(name)] for row in rows] for name in ENDS]
+        count = max((count_until_decision(each, HALF, max(left, 1), self._error) for each in columns), default=0)
+        numbers = range(start, start + max(0, min(count, left)))
+        return [Block(self._kind.kind, length, self._kind.question(number), 1) for number in numbers]
+
+    def _rows(self) -> list[tuple[float, ...]]:
+        return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
+
+
+def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:
+    """Return what the answers show besides the effective lengths."""
+    refused = min((length for each in searches for length, cell in each.cells.items() if cell.is_refused), default=0)
+    findings = []
+    if refused:
+        text = f"The server refuses prompts of {length_label(refused)}."
+        findings.append(Finding("refuses", text))
+    found = []
+    for search in searches:
+        usual = token_ratio(search.base.replies)
+        for length, cell in search.cells.items():
+            ratio = token_ratio(cell.replies)
+            if usual and ratio and is_cut(ratio, 1.0, usual):
+                counted = median(reply.counted for reply in cell.replies if reply.counted)
+                found.append((length, int(counted)))
+    if shortfall := min(found, default=None):
+        length, kept = shortfall
+        what = f"of prompts of {length_label(length)} it counts only {kept:,} tokens"
+        text = f"The server cuts prompts without an error: {what}."
+        findings.append(Finding("cuts", text))
+    places = {place.place: place.decision for place in diagnosis.places} if diagnosis else {}
+    if part := _describe_parts(places):
+        lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)] if diagnosis else []
+        findings.append(Finding(part[0], f"{part[1]} (prompts of {', '.join(lengths)})."))
+    return findings
+
+
+def token_ratio(replies: Sequence[Reply]) -> float | None:
+    """Return the median ratio of the server's tokens to ours; None if the server reports none."""
+    ratios = [reply.counted / reply.sent for reply in replies if reply.counted and reply.sent]
+    return median(ratios) if ratios else None
+
+
+def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
+    """Return a word and a sentence about the parts that are not used; None if all are, or if it is open."""
+    lost, found = Decision.BELOW, Decision.ABOVE
+    ends = places.get(START), places.get(END)
+    if ends == (lost, found):
+        return "end_only", "Only the end of the text is used: what stands at its start is not found"
+    if ends == (found, lost):
+        return "start_only", "Only the start of the text is used: what stands at its end is not found"
+    if ends == (found, found) and places.get(MIDDLE) is lost:
+        return "middle_lost", "The middle of the text is not used: what stands at both ends is found"
+    if ends == (lost, lost):
+        return "nothing_used", "Nothing of the text is used: neither its start nor its end is found"
+    return None
+
+
+FORMAT = 2
+"""Version of the JSON data."""
+
+
+def all_blocks(search: KindAnswers) -> list[Answered]:
+    """Return all blocks of a kind: without texts, at the shortest length, and at the others."""
+    cells = (search.base, *search.cells.values())
+    return [*search.without_text, *(each for cell in cells for each in cell.answered)]
+
+
+def _record_test(test: LengthTest) -> dict[str, Any]:
+    loss = test.interval
+    return {
+        "length": test.length,
+        "n": loss.n,
+        "loss": loss.mean if loss.n else None,
+        "low": loss.low if loss.n > 1 else None,
+        "high": loss.high if loss.n > 1 else None,
+        "decision": test.decision.value,
+        "asked": test.asked,
+    }
+
+
+def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
+    cells = sorted((kind.base, *kind.cells.values()), key=lambda cell: cell.length)
+    return {
+        "name": kind.kind,
+        "is_measurable": is_measured,
+        "effective": kind.effective,
+        "not_effective": kind.not_effective,
+        "pairing": kind.pairing if is_measured else None,
+        "least": kind.least,
+        "floor": kind.floor,
+        "baselines": kind.baselines,
+        "cells": [_record_cell(cell) for cell in cells],
+    }
+
+
+def _record_cell(cell: Cell) -> dict[str, Any]:
+    found, counted = cell.interval, [reply.counted for reply in cell.replies if reply.counted]
+    dollars = [reply.dollars for reply in cell.replies if not reply.failure]
+    return {
+        "length": cell.length,
+        "n": found.n,
+        "mean": found.mean if found.n else None,
+        "low": found.low,
+        "high": found.high,
+        "decision": cell.decision.value,
+        "is_refused": cell.is_refused,
+        "threshold": cell.highest,
+        "lost_below": cell.lowest,
+        "failures": dict(Counter(reply.failure for reply in cell.replies if reply.failure)),
+        "cut_answers": sum(reply.is_cut for reply in cell.replies),
+        "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,
+        "counted_tokens": median(counted) if counted else None,
+        "dollars_per_request": fmean(each for each in dollars if each is not None)
+        if dollars and None not in dollars
+        else None,
+    }
+
 
 Ask = Callable[[Sequence[Block]], list[Answered]]
 """(blocks) → the same blocks with their replies."""
@@ -53,8 +259,49 @@ class Outcome:
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
-        record = record_certificate(self.search, self.diagnosis, self.holds)
-        return {**record, "stop": self.stop, "sha256": hash_record(record)}
+        design, searches = self.search.design, list(self.search.kinds.values())
+        blocks = [block for each in searches for block in all_blocks(each)]
+        replies = [reply for block in blocks for reply in block.replies]
+        dollars = [reply.dollars for reply in replies if not reply.failure]
+        pairs = [(reply.counted, reply.tokenized) for reply in replies if reply.counted and reply.tokenized]
+        cells = [cell for each in searches for cell in (each.base, *each.cells.values())]
+        answers = [{**asdict(each.block), "replies": [reply.to_json() for reply in each.replies]} for each in blocks]
+        lines = sorted(answers, key=lambda block: block["seed"])
+        return {
+            "format": FORMAT,
+            "claim": design.claim,
+            "holds": self.holds,
+            "accepted": max((cell.length for cell in cells if cell.scores), default=None),
+            "findings": [asdict(each) for each in self.findings],
+            "stands_on": [each.kind for each in self.search.measured],
+            "all_kinds": all(
+                each in self.search.measured and each.effective == self.search.design.claim
+                for each in self.search.kinds.values()
+            ),
+            "effective": self.search.effective,
+            "not_effective": self.search.not_effective,
+            "lengths": [_record_test(test) for test in self.search.tests.values()],
+            "kinds": [_record_kind(each, each in self.search.measured) for each in searches],
+            "places": [
+                {**asdict(each), "decision": each.decision.value}
+                for each in (self.diagnosis.places if self.diagnosis else ())
+            ],
+            "tokens": {
+                "reported": any(reply.counted for reply in replies),
+                "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs) if pairs else None,
+                "by_estimate": token_ratio([reply for reply in replies if not reply.failure]),
+            },
+            "requests": len(replies),
+            "prompt_tokens": sum(reply.counted or reply.sent for reply in replies if not reply.failure),
+            "dollars": None if None in dollars else sum(each for each in dollars if each is not None),
+            "cut_answers": sum(reply.is_cut for reply in replies),
+            "models": dict(Counter(reply.model for reply in replies if reply.model)),
+            "design": {**asdict(design), "lengths": design.lengths},
+            "answers": answers,
+            "stop": self.stop,
+            # The questions and answers, in the order of the seeds.
+            "sha256": hashlib.sha256(json.dumps(lines, sort_keys=True).encode()).hexdigest(),
+        }
 
 
 def run(design: Design, ask: Ask) -> Outcome:
@@ -66,17 +313,13 @@ def run(design: Design, ask: Ask) -> Outcome:
         blocks = search.next_blocks() or (diagnosis.next_blocks() if diagnosis else [])
         if not blocks:
             break
-        answered, stop = _ask(ask, blocks)
+        try:
+            answered: Sequence[Answered] = ask(blocks)
+        except LimitReachedError as error:
+            answered, stop = error.answered, str(error)
         for each in answered:
             search.add(each)
     return Outcome(search, _diagnose(search), stop)
-
-
-def _ask(ask: Ask, blocks: Sequence[Block]) -> tuple[Sequence[Answered], str]:
-    try:
-        return ask(blocks), ""
-    except LimitReachedError as error:
-        return error.answered, str(error)
 
 
 def _diagnose(search: Search) -> Diagnosis | None:

@@ -9,7 +9,7 @@ a bisection, as long as the tokens last.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -19,10 +19,17 @@ from typing import TypeVar
 import numpy as np
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.results.statistics.deadline import DeadlineTest, Outcomes, collect_outcomes
 from helm_longctx.results.statistics.intervals import Floats, Interval, mean_interval
-from helm_longctx.results.statistics.reliability import variance_components
-from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide, sequential_interval
+from helm_longctx.results.statistics.power import variance_components
+from helm_longctx.results.statistics.sequential import (
+    DeadlineTest,
+    Decision,
+    Outcomes,
+    collect_outcomes,
+    count_until_decision,
+    decide,
+    sequential_interval,
+)
 
 T = TypeVar("T", float, Floats)
 
@@ -303,17 +310,13 @@ class LengthTest:
     def next_count(self) -> int:
         """Number of questions to ask next; 0 if the length is decided or has its largest number."""
         if self._next_count is None:
-            self._next_count = self._find_next_count()
+            self._next_count, left = 0, self.most - self.asked
+            if left > 0 and self.decision is Decision.OPEN:
+                mean = fmean(each.base_interval.mean for each in self.kinds.values())
+                above, below = self.tests
+                right = above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
+                self._next_count = below.count_until_sure(mean, mean - 1, right)
         return self._next_count
-
-    def _find_next_count(self) -> int:
-        left = self.most - self.asked
-        if left <= 0 or self.decision is not Decision.OPEN:
-            return 0
-        mean = fmean(each.base_interval.mean for each in self.kinds.values())
-        above, below = self.tests
-        right = above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
-        return below.count_until_sure(mean, mean - 1, right)
 
     @property
     def interval(self) -> Interval:
@@ -524,10 +527,8 @@ def _variance(outcomes: Outcomes) -> float:
 
 def _list_pairs(kind: KindAnswers, shift: float) -> list[tuple[float, float]]:
     """Return the expected score and the score of each answer of a kind at the shortest length."""
-
-    def pairs() -> Iterator[tuple[float, float]]:
-        for each in kind.base.answered:
-            expected = kind.expect(each.block.seed) + shift
-            yield from ((expected, reply.score) for reply in each.replies if reply.score is not None)
-
-    return list(pairs())
+    pairs = []
+    for each in kind.base.answered:
+        expected = kind.expect(each.block.seed) + shift
+        pairs += [(expected, reply.score) for reply in each.replies if reply.score is not None]
+    return pairs

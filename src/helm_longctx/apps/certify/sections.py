@@ -13,16 +13,7 @@ from helm_longctx.tasks.lengths import length_label
 Record = Mapping[str, Any]
 """The JSON data of a certificate."""
 
-COLUMNS = (
-    "kind",
-    "effective for sure",
-    "lost for sure",
-    "shortest",
-    "claim",
-    "floor",
-    "word search",
-    "questions",
-)
+COLUMNS = ("kind", "effective for sure", "lost for sure", "shortest", "claim", "floor", "word search", "questions")
 
 _MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
 

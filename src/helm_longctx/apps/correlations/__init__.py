@@ -1,5 +1,11 @@
-"""Correlations of tasks: which tasks order models alike."""
+"""Correlations: which tasks order models alike, what scores have to do with properties of models, judges with rules."""
 
 from helm_longctx.apps.app import App, ReportPage
 
-APP = App(pages=[ReportPage("tasks", "Correlations", f"{__name__}.sections:task_sections", place=70)])
+APP = App(
+    pages=[
+        ReportPage("tasks", "Correlations", f"{__name__}.sections:task_sections", place=70),
+        ReportPage("models", "Models", f"{__name__}.sections:model_sections", place=80),
+        ReportPage("judged", "Judged scores", f"{__name__}.sections:judged_sections", place=90),
+    ]
+)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.apps.exchange import eval_results, every_eval_ever, lm_eval, tables
+from helm_longctx.apps.exchange import every_eval_ever, lm_eval, tables
 from helm_longctx.apps.exchange.export import averages, length_plot
 from helm_longctx.config.shared import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.documents.plots import write_picture
@@ -108,11 +108,11 @@ def import_results(
 EXPORTERS: Mapping[str, Callable[[boards.Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]] = {
     "csv": partial(tables.write_tables, kind="csv"),
     "parquet": partial(tables.write_tables, kind="parquet"),
-    "markdown": tables.write_markdown,
-    "latex": tables.write_latex,
+    "markdown": partial(tables.write_paper_tables, kind="md"),
+    "latex": partial(tables.write_paper_tables, kind="tex"),
     "lm-eval": lm_eval.write_results,
     "every-eval-ever": every_eval_ever.write_logs,
-    "eval-results": eval_results.write_results,
+    "eval-results": every_eval_ever.write_eval_results,
 }
 
 

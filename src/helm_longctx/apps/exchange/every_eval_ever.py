@@ -1,27 +1,38 @@
-"""Writes results in the schema of Every Eval Ever, version 0.3.0: an object for each run, and a line for each answer.
+"""Writes results for sites that collect them: in the schema of Every Eval Ever, and as `.eval_results` of the hub.
 
-Source: evaleval/every_eval_ever at 9bce413, schemas/eval.schema.json and schemas/instance_level_eval.schema.json.
+Sources: evaleval/every_eval_ever at 9bce413, schemas/eval.schema.json and schemas/instance_level_eval.schema.json,
+version 0.3.0; https://huggingface.co/docs/hub/eval-results, whose files are made and checked by huggingface_hub.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
 import math
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from datetime import datetime, timezone
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.answer_rows import TaskResult, folder_name, task_results
+from helm_longctx.apps.exchange.export import TaskResult, folder_name, task_results
+from helm_longctx.documents.numbers import range_text
+from helm_longctx.environment import require_modules
+from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.results.boards import Suite
-from helm_longctx.results.score_rows import score_numbers
+from helm_longctx.results.boards import Suite, label
+from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.comparability import describe
+from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.intervals import LEVEL
-from helm_longctx.results.task_statistics import Statistic
-from helm_longctx.runs.answers import Answer
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.files import STATS
+from helm_longctx.runs.scores import Answer, InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 
@@ -172,3 +183,51 @@ def _sample(identity: str, result: TaskResult, answer: Answer, row: InstanceScor
         "evaluation": {"score": score, "is_correct": score == 1.0},
         "metadata": {"repeat": str(row.repeat + 1), **({} if row.depth is None else {"depth": str(row.depth)})},
     }
+
+
+_DATASET = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)")
+
+
+def write_eval_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
+
+    Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Values are in
+    percent, as on the hub. `notes` has the interval and the reasons why a score is not comparable.
+
+    Raises:
+        InputError: huggingface_hub is too old, or no benchmark of the suite is on the hub.
+    """
+    require_modules(("huggingface_hub._eval_results",), "eval-results", "huggingface_hub>=1.3")
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
+
+    written = 0
+    for board in suite.boards:
+        matches = map(_DATASET.fullmatch, board.benchmark.data)
+        # The user's own questions are on no hub.
+        dataset = next((match[1] for match in matches if match and not board.folder), "")
+        for model in board.own_models if dataset else []:
+            places = product(board.lengths, (task.name for task in board.benchmark.tasks))
+            entries = []
+            for result in filter(None, (board.score(model, task, length) for length, task in places)):
+                assert result.run is not None
+                interval, made = result.interval, (result.run.path / STATS).stat().st_mtime
+                ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
+                entries.append(
+                    EvalResultEntry(
+                        dataset_id=dataset,
+                        task_id="_".join(filter(None, (result.task, label(result.length) if result.length else ""))),
+                        value=round(100 * interval.mean, 2),
+                        date=datetime.fromtimestamp(made, timezone.utc).isoformat(timespec="seconds"),
+                        notes=f"helm-longctx {VERSION}: {'; '.join([ends, *describe(result.caveats)])}",
+                    )
+                )
+            rows = eval_result_entries_to_yaml(entries)
+            assert parse_eval_result_entries(rows) == entries
+            path = folder / folder_name(model) / ".eval_results" / f"{board.file_name}.yaml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(yaml.safe_dump(rows, sort_keys=False, allow_unicode=True), encoding="utf-8")
+            written += 1
+            yield path, len(rows)
+    if not written:
+        names = ", ".join(board.name for board in suite.boards)
+        raise InputError(f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}")

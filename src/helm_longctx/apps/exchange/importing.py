@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
@@ -18,16 +18,14 @@ from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
-from helm_longctx.apps.exchange.answer_rows import LONGEST_NAME
 from helm_longctx.apps.exchange.answers import resolve_entry
+from helm_longctx.apps.exchange.export import LONGEST_NAME
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.results.reference import add_rows
-from helm_longctx.runs.conversation import elide_texts
-from helm_longctx.runs.elision import evidence_of
+from helm_longctx.results.suite import add_rows
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
-from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, write_prompts
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
@@ -199,16 +197,6 @@ _SHAPES = {
 """The values of an `Output` that any file can have, whatever its task."""
 
 
-@dataclass(frozen=True)
-class _Scenario:
-    """The data of a run's scenario that HELM's pages show."""
-
-    name: str
-    description: str
-    tags: tuple[str, ...] = (SOURCE,)
-    definition_path: str = ""
-
-
 def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
 
@@ -244,11 +232,12 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
     files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
-    scenario = _Scenario(str(spec.scenario_spec.args["entry"]), about)
+    name = str(spec.scenario_spec.args["entry"])
+    scenario = {"name": name, "description": about, "tags": [SOURCE], "definition_path": ""}
     contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
     # The files are in HELM's order: a run with the last file is complete.
-    for name, content in contents.items():
-        write_json(folder / name, content)
+    for file, content in contents.items():
+        write_json(folder / file, content)
     return folder
 
 

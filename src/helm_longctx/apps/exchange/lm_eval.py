@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.answer_rows import TaskResult, answer_record, folder_name, task_results
 from helm_longctx.apps.exchange.answers import RECORD, ForeignAnswer, make_runs
+from helm_longctx.apps.exchange.export import TaskResult, answer_record, folder_name, task_results
 from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
-from helm_longctx.results.reading import Result
-from helm_longctx.results.score_rows import score_numbers
-from helm_longctx.results.task_statistics import Statistic
-from helm_longctx.runs.answers import Answer
+from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.reading import Result, Statistic
+from helm_longctx.runs.scores import Answer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun

@@ -15,13 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.exchange.answer_rows import AnswerRow, answers
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
-from helm_longctx.apps.exchange.export import Average, Score, averages, scores
-from helm_longctx.documents.data import unquote_formula, write_csv
-from helm_longctx.documents.document import Cell, Column, Table
+from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers, averages, scores
+from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
-from helm_longctx.documents.paper import latex_table, markdown_table
+from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell
@@ -264,21 +262,20 @@ ABOUT = (
 )
 
 
-def write_markdown(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
-    """Write `scores.md` with a table for each benchmark and length, and yield it with its number of rows."""
-    tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
-    path = folder / "scores.md"
-    path.write_text("\n\n".join([escape_markdown(ABOUT), *texts]) + "\n", encoding="utf-8")
-    yield path, sum(len(table.rows) for table in tables)
+def write_paper_tables(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str
+) -> Iterator[tuple[Path, int]]:
+    """Write `scores.md`, or `scores.tex` for papers with booktabs, with a table for each benchmark and length.
 
-
-def write_latex(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
-    """Write `scores.tex`, which a paper can include, and yield it with its number of rows. It needs booktabs."""
+    Yields the file and its number of rows.
+    """
     tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [latex_table(replace(table, about=ABOUT)) for table in tables]
-    path = folder / "scores.tex"
-    path.write_text("\n\n".join([f"% {escape_tex(ABOUT)}", *texts]) + "\n", encoding="utf-8")
+    texts = [f"% {escape_tex(ABOUT)}", *(latex_table(replace(table, about=ABOUT)) for table in tables)]
+    if kind == "md":
+        texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
+        texts.insert(0, escape_markdown(ABOUT))
+    path = folder / f"scores.{kind}"
+    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     yield path, sum(len(table.rows) for table in tables)
 
 

@@ -9,8 +9,7 @@ from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
 from helm_longctx.results.boards import label
-from helm_longctx.runs.answers import read_answers
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.scores import InstanceScore, read_answers, read_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
 EQUAL = 1e-9

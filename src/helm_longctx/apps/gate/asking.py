@@ -14,14 +14,15 @@ from helm_longctx.apps.gate.answers import part_name
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import DEPTHS
 from helm_longctx.errors import InputError
-from helm_longctx.results.statistics.looks import level_of_look
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, visible_drop
-from helm_longctx.results.statistics.noninferiority_power import (
+from helm_longctx.results.statistics.comparison import level_of_look
+from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
     changed_outcomes,
     clusters_needed,
     power_to_fail,
     power_to_pass,
     smallest_drop,
+    visible_drop,
 )
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.estimate import Estimate, TaskSample
@@ -29,7 +30,7 @@ from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spending import Limit
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from helm_longctx.apps.gate.findings import Finding, find_differences
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, make_boards
-from helm_longctx.results.comparison import Table
+from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import Drop, Verdict, combine_verdicts, decide_drops, visible_drop
@@ -132,7 +132,7 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     boards = make_boards(_read_arms(folder, question, benchmarks), benchmarks)
     if not any(pair.difference is not None for pair in pairs):
         raise InputError(f"gate: no request has a scored answer of both; the runs are in {folder.output_path / 'runs'}")
-    table = Table(boards, [BASE, CANDIDATE])
+    table = SharedTable(boards, [BASE, CANDIDATE])
     if table.refusals:
         raise InputError(f"gate: {table.refusals[0]}")
     by_length, by_order = agreements(pairs)
@@ -166,7 +166,7 @@ def _read_arms(folder: GateFolder, question: Question, benchmarks: Sequence[Benc
     ]
 
 
-def _split(table: Table) -> dict[str, list[int]]:
+def _split(table: SharedTable) -> dict[str, list[int]]:
     """Return the places of the instances by length, of all if there are several lengths, and by depth."""
     lengths: dict[int | None, list[int]] = defaultdict(list)
     depths: dict[str, list[int]] = {name: [] for name in DEPTHS}
@@ -195,7 +195,7 @@ def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
     return {ANSWERS: [Pairs(candidate, base, [group for _, group in rows], 1.0)]}
 
 
-def _split_tasks(table: Table) -> dict[str, list[int]]:
+def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
     tasks: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(table.items):
         tasks[f"{item.task or item.entry} {part_name(item.length)}"].append(place)

@@ -12,8 +12,7 @@ from helm_longctx.documents.document import Answer, Cell, Column, Figure, Page, 
 from helm_longctx.documents.numbers import one_line, percent, points, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
-from helm_longctx.results.cells import interval_row
-from helm_longctx.results.score_rows import write_scores
+from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.noninferiority import Verdict
 

@@ -31,7 +31,7 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import find_client
 from helm_longctx.runner.spool import Spool, make_scenario
-from helm_longctx.runs.durable import SealedLines
+from helm_longctx.runs.journal import SealedLines
 from helm_longctx.tasks.entry import arguments_of_method, method_for
 from helm_longctx.tasks.task import LIKELIHOOD
 

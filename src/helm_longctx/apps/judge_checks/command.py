@@ -23,7 +23,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import percent, range_text
+from helm_longctx.documents.numbers import decimals, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
@@ -33,12 +33,9 @@ from helm_longctx.tasks.registry import BENCHMARKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from helm_longctx.apps.judge_checks.measures import Measure
-    from helm_longctx.apps.judge_checks.saved import Results
+    from helm_longctx.apps.judge_checks.measures import Agreement, Measure
+    from helm_longctx.apps.judge_checks.ratings import Results
     from helm_longctx.results.statistics.comparison import Comparison
-if TYPE_CHECKING:
-    from helm_longctx.apps.judge_checks.measures import Agreement
-
 Compared = tuple[str, str, "Agreement"]
 """(metric, names of the two raters, their agreement)."""
 
@@ -101,14 +98,14 @@ def interval_text(value: float, low: float, high: float, show: Callable[[float |
     return "\n".join(filter(None, (show(value), range_text(low, high, show))))
 
 
+def percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
+    """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
+    return "-" if value is None or math.isnan(value) else show(value)
+
+
 def number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
-    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
-
-
-def percent_text(value: float | None) -> str:
-    """Return a share in percent; a dash if it is not defined."""
-    return "-" if value is None or math.isnan(value) else percent(value)
+    return percent_text(value, decimals)
 
 
 def judge_check(
@@ -145,18 +142,19 @@ def judge_check(
     check_folder("save", save)
     require("judges", "judge-check")
     check_settings()
-    from helm_longctx.apps.judge_checks import plotting, saved
+    from helm_longctx.apps.judge_checks import ratings
+    from helm_longctx.apps.judge_checks.measures import plot_judges
     from helm_longctx.documents.plots import write_picture
 
-    loaded = [saved.load(file) for file in files]
+    loaded = [ratings.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
     # The judges that were asked now come first in the tables.
-    results = saved.merge([*asked, *loaded])
+    results = ratings.merge([*asked, *loaded])
     report = _report(results.rows)
     if save:
-        saved.save(save, results, report)
+        ratings.save(save, results, report)
     if plot:
-        write_picture(plotting.plot(results.rows), plot)
+        write_picture(plot_judges(results.rows), plot)
     if without := [name for each in asked for name, rows in each.rows.groupby("judge") if rows["score"].isna().all()]:
         raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
@@ -167,7 +165,7 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     from helm.common.object_spec import get_class_by_name
     from helm.proxy.services.service import CACHE_DIR
 
-    from helm_longctx.apps.judge_checks.saved import Results, digest_checks
+    from helm_longctx.apps.judge_checks.ratings import Results, digest_checks
     from helm_longctx.judging.check_items import observe
     from helm_longctx.judging.judge import find_judges
     from helm_longctx.runner.cache import digest_cache

@@ -22,12 +22,13 @@ from helm_longctx.results.cells import (
     short_name,
 )
 from helm_longctx.results.reading import Result, interval_of
-from helm_longctx.results.statistics.intervals import Interval, mean_of_means
-from helm_longctx.results.statistics.lengths import (
+from helm_longctx.results.statistics.intervals import (
     NOLIMA_SHARE,
+    Interval,
     drop,
     effective_length,
     length_means,
+    mean_of_means,
     possible_lengths,
     share_of_shortest,
 )

@@ -1,19 +1,25 @@
-"""The tables and plots of log-probabilities, beside the accuracy of the same tasks and models."""
+"""The tables and plots of log-probabilities, beside the accuracy of the same tasks and models, and their command."""
 
 import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
+from helm_longctx.config.shared import OutputPath, Suite
+from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
 from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
 from helm_longctx.documents.plots import curves
-from helm_longctx.results.boards import Board, label
+from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.errors import InputError
+from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.reliability import signal_to_noise
+from helm_longctx.results.statistics.power import signal_to_noise
+from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.metric_names import nearest_depth, window_logprob
+from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY
 
 GAIN = "token_logprob_gain"
@@ -30,9 +36,7 @@ _ABOUT = (
 )
 
 _COLUMNS = (
-    Column("Task", is_number=False),
-    Column("Length", is_number=False),
-    Column("Model", is_number=False),
+    *text_columns("Task", "Length", "Model"),
     Column("n", "Number of questions."),
     Column("With context", "Log-probability of a token given the whole prompt, in nats."),
     Column("Without", "The same given the prompt without its context."),
@@ -187,3 +191,15 @@ def _positions(board: Board) -> Iterator[Block]:
     yield Figure(f"{board.file_name}-curve", "Loss over the position", _ABOUT_LOSS, spec, points, by_model=True)
     columns = [*_COLUMNS[:3], Column("To token"), Column("n", "Number of texts."), Column("Loss", "In nats.")]
     yield Table(f"{board.file_name}-positions", f"Loss over the position: {board.title}", columns, rows, search=True)
+
+
+def likelihood(suite: Suite, output_path: OutputPath = Path("benchmark_output")) -> None:
+    """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
+
+    The suite needs runs with metric=likelihood, or with metric=perplexity for the loss over the position in a text.
+    """
+    sections = likelihood_sections(read_suite(suite_folder(output_path, suite), BENCHMARKS).boards)
+    if not sections:
+        raise InputError(f"{suite} has no run with metric=likelihood or metric=perplexity; make one first")
+    for section in sections:
+        print_blocks(section.blocks)

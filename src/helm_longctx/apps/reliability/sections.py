@@ -1,19 +1,28 @@
-"""The page that says which tasks are worth their price: noise, signal, order over lengths, tokens and dollars."""
+"""The pages that say how far scores can be trusted: noise, signal and price of tasks; cut answers; known errors."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell
+from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
 from helm_longctx.documents.numbers import MARK, count, decimals, marked, tenths
 from helm_longctx.results.boards import Board, label
-from helm_longctx.results.cells import caveat_kinds
+from helm_longctx.results.cells import (
+    caveat_kinds,
+    find_wide_bounds,
+    model_cell,
+    own_scores,
+    score_cell,
+    without_errors,
+)
 from helm_longctx.results.comparability import Caveat
+from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.reliability import (
+from helm_longctx.results.statistics.power import (
     SignalToNoise,
     VarianceComponents,
     monotonicity,
@@ -106,13 +115,13 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-_ABOUT = (
+_ABOUT_RELIABILITY = (
     "A task is worth its price if its scores differ more between models than by chance: a high signal to noise for few"
     " answers, tokens and dollars. Below 1 the task does not tell these models apart, whatever its mean; its questions"
     " are too few, or too easy or too hard for all. Floors are left out."
 )
 
-_HEADS = (
+_HEADS_OF_TASKS = (
     Column("Task", is_number=False),
     Column("Models", "Number of models with a score, without floors."),
     Column("n", "Number of instances behind a model's score; the mean over models."),
@@ -138,7 +147,9 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
         return None
     rows = [_row(board, each) for each in found]
     # Columns without any number are left out.
-    used = [place for place in range(len(_HEADS)) if not place or any(row[place].value is not None for row in rows)]
+    used = [
+        place for place in range(len(_HEADS_OF_TASKS)) if not place or any(row[place].value is not None for row in rows)
+    ]
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
     if board.published.intersection(board.competitors):
         notes.append("The noise of published models is the largest that their sample allows.")
@@ -155,12 +166,12 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
     table = Table(
         f"{name}-table",
         "Signal, noise and price by task",
-        [_HEADS[place] for place in used],
+        [_HEADS_OF_TASKS[place] for place in used],
         [[row[place] for place in used] for row in rows],
         " ".join(notes),
         search=True,
     )
-    return Section(name, title, [table], _ABOUT, choice=label(length))
+    return Section(name, title, [table], _ABOUT_RELIABILITY, choice=label(length))
 
 
 def _row(board: Board, each: Reliability) -> list[Cell]:
@@ -182,3 +193,85 @@ def _row(board: Board, each: Reliability) -> list[Cell]:
         number_cell(each.tokens, count),
         number_cell(each.dollars, partial(decimals, places=4)),
     ]
+
+
+_CUT = (
+    "Scores that could be outside their 95 % interval if the token limit had not cut answers. `helm-longctx run"
+    " --retry-cut 4x` asks only for these answers again, with a larger budget."
+)
+_ERRATA = (
+    "Scores are as published, with all questions. Beside them are the scores without the questions whose data is known"
+    " to be wrong."
+)
+
+
+def scrutiny_sections(board: Board) -> list[Section]:
+    """Return a section about cut answers and one about known errors, if there are such scores."""
+    sections = []
+    rows = [
+        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    if rows:
+        name = f"cut-{board.file_name}"
+        table = Table(f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True)
+        sections.append(Section(name, "Cut answers", [table], _CUT))
+    rows = [
+        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
+        for score in own_scores(board)
+        if (right := without_errors(score))
+    ]
+    if rows:
+        name = f"errata-{board.file_name}"
+        table = Table(f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True)
+        blocks = [table, _make_question_table(board, f"{name}-questions")]
+        sections.append(Section(name, "Known errors", blocks, _ERRATA))
+    return sections
+
+
+def _about(board: Board, score: Result) -> list[Cell]:
+    part = board.titles[score.part] + (" (closed book)" if score.context == "none" else "")
+    return [model_cell(board, score.model), Cell(part), Cell(label(score.length), score.length or 0)]
+
+
+_HEADS = text_columns("Model", "Score of", "Length")
+_CUT_HEADS = [
+    *_HEADS,
+    Column("Score", "As published: cut answers are scored as they are."),
+    Column("Cut", "Share of answers that end at the token limit."),
+    Column("Cut answers wrong", "The score if each cut answer is wrong."),
+    Column("Without cut answers", "The score of the other answers."),
+    Column("Best case", "The score if each cut answer is right."),
+]
+_ERRATA_HEADS = [
+    *_HEADS,
+    Column("Score", "As published, with all questions."),
+    Column("Without known errors", "The score of the other questions."),
+    Column("n", "Number of the other questions."),
+]
+
+
+def _make_question_table(board: Board, name: str) -> Table:
+    questions: dict[tuple[str, int | None, str], dict[str, Result]] = defaultdict(dict)
+    for result in board.tasks:
+        for instance in result.errata:
+            questions[result.task, result.length, instance][result.model] = result
+    models = list(dict.fromkeys(model for by_model in questions.values() for model in by_model))
+    heads = [
+        *text_columns("Task", "Length", "Question", "What is wrong", "Known since", "Source"),
+        *(Column(model, "The model's score of the question; the mean over repeats.") for model in models),
+    ]
+    rows = []
+    for (task, length, instance), by_model in questions.items():
+        errata = next(iter(by_model.values())).errata[instance]
+        repeats = {model: by_instance(result.answers).get(instance) for model, result in by_model.items()}
+        scores = [mean_of(found) if (found := repeats.get(model)) else None for model in models]
+        about = [Cell(board.titles[task]), Cell(label(length), length or 0), Cell(instance)]
+        texts = (
+            "; ".join(each.what for each in errata),
+            min(each.since for each in errata).isoformat(),
+            ", ".join(dict.fromkeys(each.source for each in errata)),
+        )
+        rows.append([*about, *map(Cell, texts), *map(number_cell, scores)])
+    return Table(name, "Questions that are left out", heads, rows, search=True)

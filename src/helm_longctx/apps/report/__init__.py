@@ -3,6 +3,6 @@
 from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
-    commands=[Command("report", f"{__name__}.command:report", "Results", example="--suite lc")],
+    commands=[Command("report", f"{__name__}.build:report", "Results", example="--suite lc")],
     pages=[ReportPage("", "Leaderboard", f"{__name__}.leaderboard:leaderboard_sections", place=0)],
 )

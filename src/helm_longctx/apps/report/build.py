@@ -1,14 +1,24 @@
-"""Builds a report from a suite's runs and the published results. The last page of a board is about its runs."""
+"""`report` builds a site or a document: pages from a suite's results, and pages to look into runs, with all answers.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+Prompts are shown elided. What a list needs is in one file, and the texts are in further files, which the page loads
+when an instance is opened. They are scripts, since without a server a browser reads no other files.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import typer
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
-from helm_longctx.apps.report.instances import helm_page, page_name, write_instance_pages
 from helm_longctx.apps.report.leaderboard import first_models
+from helm_longctx.config.shared import OutputPath, complete_suite
 from helm_longctx.documents.document import (
     Cell,
     Column,
@@ -21,25 +31,198 @@ from helm_longctx.documents.document import (
     text_columns,
 )
 from helm_longctx.documents.numbers import MARK, count, decimals, percent
-from helm_longctx.documents.paper import write_document
-from helm_longctx.documents.site import write_site
+from helm_longctx.documents.site import safe_json, write_document, write_page, write_site
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, label, make_boards, own_boards, published_boards
-from helm_longctx.results.cells import caveat_kinds
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import FLOORS, Board, label, make_boards, own_boards, published_boards
+from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
-from helm_longctx.results.score_rows import write_scores
+from helm_longctx.results.suite import report_path, suite_folder
+from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runs.prompts import elide, elide_messages, evidence_of, instance_names, prompt_digest
+from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
+from helm_longctx.tasks.registry import BENCHMARKS
 
-Links = Callable[[Run], tuple[str, str]]
-"""(run) → the addresses of its instances in the report and of its page in HELM; empty if there is no such page."""
+CHUNK = 25
+"""Number of instances whose texts are in one file."""
+
+PREVIEW = 160
+"""Number of characters of a question and of an answer in the list."""
+
+FLAGS = {
+    "request_too_long": "too long",
+    "request_refused": "refused",
+    "request_failed": "failed",
+    "prompt_cut": "prompt cut",
+    "prompt_cut_by_server": "prompt cut by the server",
+    "answer_empty": "empty",
+    "output_truncated": "output cut",
+    "thinking_unfinished": "thinking unfinished",
+    "judge_failed": "no verdict",
+}
+"""Statistics by which answers can be filtered, with their names on the page."""
+
+
+OwnRun = tuple[Run, Sequence[Result]]
+
+
+@dataclass
+class Instance:
+    """An instance with the answers of all models, as data for the page.
+
+    Args:
+        prompts: the different prompts that were sent, each a list of roles and elided texts.
+        answers: the answers by the number of the run.
+    """
+
+    question: str
+    references: list[str]
+    depth: float | None
+    prompts: list[list[tuple[str, str]]] = field(default_factory=list)
+    answers: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+def page_name(run: Run) -> str:
+    """Return the file of the page with a run's instances, which the runs of one entry share."""
+    entry = run.entry
+    # The name alone is not unique, because characters are replaced and its end can be cut.
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
+    return f"instances-{readable}-{digest(entry)[:6]}.html"
+
+
+def helm_page(server: str, run: Run, instance: str = "") -> str:
+    """Return the address of a run's page in HELM, or of an instance on it; empty without a server."""
+    if not server:
+        return ""
+    at = f"?instance={quote(instance, safe='')}" if instance else ""
+    return f"{server.rstrip('/')}/#/runs/{quote(run.path.name)}{at}"
+
+
+def write_instance_pages(report: Report, boards: Sequence[Board], folder: Path, server: str) -> list[Path]:
+    """Write a page for each run entry. Raises an `InputError` if a file of a run is damaged."""
+    entries: dict[tuple[str, str], list[OwnRun]] = {}
+    for board in boards:
+        for run, results in board.runs:
+            if (run.path / STATES).is_file():
+                entries.setdefault((board.title, page_name(run)), []).append((run, results))
+    for (group, name), runs in entries.items():
+        # The page shows the answers of the first runs at first.
+        ordered = sorted(runs, key=lambda each: each[1][0].model in FLOORS)
+        _write_page(report, group, ordered, folder / name, server)
+    return [folder / name for _, name in entries]
+
+
+def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str) -> None:
+    instances: dict[Key, Instance] = {}
+    for number, (run, results) in enumerate(runs):
+        _add_run(instances, number, run, results, server)
+    texts = folder_of(path)
+    texts.mkdir(parents=True, exist_ok=True)
+    for chunk, start in enumerate(range(0, len(instances), CHUNK)):
+        content = safe_json(list(map(vars, islice(instances.values(), start, start + CHUNK))))
+        (texts / f"{chunk}.js").write_text(f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace")
+    rows = []
+    for key, instance in instances.items():
+        answers = [instance.answers.get(number) for number in range(len(runs))]
+        rows.append(
+            {
+                **{"id": key[1], "task": key[0], "repeat": key[2], "depth": instance.depth},
+                "question": instance.question[:PREVIEW],
+                "answers": [
+                    each and [each["score"], each["flags"], (each.get("text") or each.get("error") or "")[:PREVIEW]]
+                    for each in answers
+                ],
+            }
+        )
+    index = {
+        "chunk": CHUNK,
+        "flags": FLAGS,
+        "folder": texts.name,
+        "runs": [
+            {"name": each[0].path.name, "model": each[1][0].model, "page": helm_page(server, each[0])} for each in runs
+        ],
+        "rows": rows,
+    }
+    (texts / "index.js").write_text(f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace")
+    title = runs[0][0].entry
+    write_page(path, "instances.html", report=report, page=None, active=group, title=title, folder=texts.name)
+
+
+def folder_of(path: Path) -> Path:
+    """Return the folder with the texts of a page."""
+    return path.with_suffix("")
+
+
+def _add_run(instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str) -> None:
+    """Add a run's answers, holding one of them in memory at a time."""
+    rows: list[tuple[str, str | None, str]] = []
+    keys: list[Key] = []
+    for answer in read_answers(run.path, (score for result in results for score in result.answers)):
+        # The report has no scores of HELM's perturbed copies.
+        if not answer.is_perturbed:
+            with reading(run.path / STATES):
+                _add_answer(instances, number, answer)
+                keys.append(answer.key)
+                rows.append((answer.key[1], answer.key[0] or None, prompt_digest(answer.state)))
+    for key, steps in read_steps(run.path):
+        if key in instances:
+            instances[key].answers[number]["steps"] = [*map(_step, steps)]
+    # Names need all rows of a run, because the names of equal ids differ by a number.
+    for key, name in zip(keys, instance_names(rows), strict=True):
+        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key[1])}
+
+
+def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> None:
+    score, evidence = answer.score, evidence_of(answer.references, answer.sample)
+    if answer.key not in instances:
+        references = [elide(each) for each in answer.references]
+        instances[answer.key] = Instance(elide(answer.question), references, score.depth if score else None)
+    request, prompts = answer.state["request"], instances[answer.key].prompts
+    prompt = [("", elide(request["prompt"], evidence))]
+    if messages := request.get("messages"):
+        prompt = [(each["role"], each["content"]) for each in elide_messages(messages, evidence)]
+    # Prompts depend on the model's tokenizer and style. Equal prompts are stored once.
+    if prompt not in prompts:
+        prompts.append(prompt)
+    values = score.values if score else {}
+    thinking = (answer.completion.get("thinking") or {}).get("text") or ""
+    texts = {"text": answer.text, "thinking": thinking, "error": answer.error}
+    instances[answer.key].answers[number] = {
+        "score": None if score is None or score.score is None else round(score.score, 4),
+        "flags": [flag for flag in FLAGS if values.get(flag)],
+        "metrics": {name: round(value, 4) for name, value in values.items()},
+        "prompt": prompts.index(prompt),
+        **{name: elide(str(text)) for name, text in texts.items() if text},
+    }
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a request of a method: what it was for and cost in a line, and its texts."""
+    usage, dollars = step["usage"], step["dollars"]
+    cached = f" ({usage['cached_tokens']:,} cached)" if usage and usage["cached_tokens"] else ""
+    facts = [
+        step["label"] or "request",
+        f"{usage['input_tokens']:,}{cached} + {usage['output_tokens']:,} tokens" if usage else "",
+        "" if step["seconds"] is None else f"{step['seconds']:.1f} s",
+        "" if dollars is None else f"${dollars:.4f}",
+        "shared with an earlier question, which has paid for it" if step["shared"] else "",
+    ]
+    calls = "".join(f"\n[{call['name']} {call['arguments']}]" for call in step["calls"])
+    return {
+        "facts": " · ".join(filter(None, facts)),
+        "prompt": [(message["role"], message["content"]) for message in step["prompt"]],
+        "text": elide(step["error"] or step["text"] + calls),
+    }
 
 
 _LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
 
 
-def condition_sections(board: Board, links: Links) -> list[Section]:
+def condition_sections(board: Board, server: str) -> list[Section]:
     """Return a table with a row for each of the user's runs; nothing without runs."""
     if not board.runs:
         return []
@@ -52,7 +235,7 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
         Column("HELM", "The run's page in HELM, if its server's address was given.", is_number=False),
         Column(f"{MARK} Not comparable", "Why the run's scores do not compare with others.", is_number=False),
     ]
-    rows = [_row(run, results, names, links) for run, results in board.runs]
+    rows = [_row(run, results, names, helm_page(server, run)) for run, results in board.runs]
     name = f"runs-{board.file_name}"
     about = (
         "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
@@ -62,8 +245,7 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
     return [Section(name, "Runs, failures and costs", [table])]
 
 
-def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links) -> list[Cell]:
-    instances, page = links(run)
+def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -> list[Cell]:
     first, answers = results[0], [answer for each in results for answer in each.answers]
     scored = sum(each.score is not None for each in answers)
     caveats = [caveat for each in results for caveat in each.caveats]
@@ -77,7 +259,7 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links
         numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
     return [
         Cell(first.model),
-        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=instances),
+        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=page_name(run)),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
         *numbers,
@@ -112,12 +294,8 @@ def write_report(
     if not any(board.scores for board in boards):
         raise InputError(f"{suite or 'report'} has no scores to report; first use helm-longctx run with it")
     folder.mkdir(parents=True, exist_ok=True)
-
-    def links(run: Run) -> tuple[str, str]:
-        return page_name(run), helm_page(server, run)
-
     pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
-    first, *rest = [made for board in boards for made in _pages(board, pages, links)]
+    first, *rest = [made for board in boards for made in _pages(board, pages, server)]
     for page in pages:
         if page.whole and (sections := page.sections(boards)):
             rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
@@ -135,11 +313,11 @@ def write_report(
     return index
 
 
-def _pages(board: Board, pages: Iterable[ReportPage], links: Links) -> Iterator[Page]:
+def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
     of_board = [(page.name, page.title, page.sections(board)) for page in pages if not page.whole]
     models = first_models(board)
-    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, links))]:
+    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, server))]:
         if not sections:
             continue
         chosen = {section.choice for section in sections}
@@ -156,3 +334,38 @@ def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> di
     found = {model: shown for model, shown in models.items() if model in names}
     # Without a model that is shown at first, a plot would be empty.
     return found if any(found.values()) else dict.fromkeys(found, True)
+
+
+Format = Literal["html", "markdown", "latex", "pdf"]
+
+
+def report(
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Name of the suite. [default: none, only published results]", autocompletion=complete_suite),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Show published results next to the suite's results.")] = True,
+    format: Annotated[Format, typer.Option(help="Format of the report. `pdf` needs Chromium.")] = "html",
+    server: Annotated[
+        str, typer.Option(help="Address of helm-server, e.g. http://localhost:8000, for links to its pages.")
+    ] = "",
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    r"""Write a report that compares the models and shows the answers of their runs.
+
+    The site needs no server and no network: open index.html. Needs an extra: pip install 'helm-longctx\[report]'.
+    """
+    require("report", "report")
+    if server and not server.startswith(("http://", "https://")):
+        raise InputError(f"report: server={server!r} is invalid; give an address such as http://localhost:8000")
+    folder = suite_folder(output_path, suite) if suite else None
+    if to is None and folder is None:
+        raise InputError("report: to is missing; without --suite, name a folder with --to")
+    target = to or report_path(output_path, str(suite))
+    print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
+    if to is None and format == "html":
+        print(f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}")

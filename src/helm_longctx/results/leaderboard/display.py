@@ -29,8 +29,6 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.runs.conversation import elide_messages, to_text
-from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     STATES,
@@ -42,7 +40,7 @@ from helm_longctx.runs.files import (
     repeat_of,
     rewrite_states,
 )
-from helm_longctx.runs.prompts import instance_names, read_prompts
+from helm_longctx.runs.prompts import LIMIT, elide, elide_messages, evidence_of, instance_names, read_prompts, to_text
 from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)

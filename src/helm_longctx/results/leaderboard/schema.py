@@ -108,9 +108,7 @@ def _group_names(board: Board) -> Iterator[str]:
 
 
 def make_schema(
-    sections: Iterable[Section],
-    run_groups: Collection[str] | None = None,
-    statistics: Collection[str] | None = None,
+    sections: Iterable[Section], run_groups: Collection[str] | None = None, statistics: Collection[str] | None = None
 ) -> dict[str, Any]:
     """Return a HELM schema as plain data.
 

@@ -137,7 +137,16 @@ def _compress_reply(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
-        if isinstance(reply, HTTPResponse) and _is_compressible(reply):
+        is_compressible = (
+            isinstance(reply, HTTPResponse)
+            and "gzip" in request.get_header("Accept-Encoding", "")
+            and reply.status_code == 200
+            # Bottle's reply to HEAD has no file.
+            and hasattr(reply.body, "read")
+            and not reply.get_header("Content-Encoding")
+            and str(reply.content_type).startswith(_TEXTS)
+        )
+        if is_compressible:
             data = gzip.compress(reply.body.read(), _LEVEL)
             reply.body.close()
             reply.body = data
@@ -148,14 +157,3 @@ def _compress_reply(callback: Callable[..., Any]) -> Callable[..., Any]:
         return reply
 
     return respond
-
-
-def _is_compressible(reply: HTTPResponse) -> bool:
-    return (
-        "gzip" in request.get_header("Accept-Encoding", "")
-        and reply.status_code == 200
-        # Bottle's reply to HEAD has no file.
-        and hasattr(reply.body, "read")
-        and not reply.get_header("Content-Encoding")
-        and str(reply.content_type).startswith(_TEXTS)
-    )

@@ -47,12 +47,13 @@ from helm_longctx.results.leaderboard.schema import (
     restrict_groups,
     suite_schema,
 )
-from helm_longctx.results.leaderboard.scores import SuiteScores, cell_score
 from helm_longctx.results.leaderboard.tables import (
     MOST_COLUMNS,
     MOST_PUBLISHED,
     ScoreCell,
+    SuiteScores,
     arrange_table,
+    cell_score,
     count_own,
     index_table,
     make_cell,

@@ -1,13 +1,14 @@
-"""Finds which difference of two models a planned sample can detect, and which sample a wanted difference needs.
+"""Says how far scores can be trusted, and which difference of two models a planned sample can detect.
 
 A difference is detected if the comparison at 5 % finds it in 80 % of cases. The power is that of the comparisons that
 decide: `compare_parts` for the same questions, and `compare_intervals` for different ones.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,13 +17,127 @@ from helm_longctx.results.statistics.comparison import PSEUDO
 from helm_longctx.results.statistics.intervals import (
     PRIOR_DEFF,
     Interval,
+    cluster_sums,
+    group_codes,
     inverse_size,
     mean_of_means,
     normal_quantile,
     t_quantile,
     wilson,
 )
-from helm_longctx.results.statistics.reliability import variance_components
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """The variance of scores between groups, such as questions, and within them, such as between repeats.
+
+    Args:
+        between: variance of the groups' true means, at least 0; NaN for a single group.
+        within: mean variance in a group; NaN if no group has two scores.
+    """
+
+    between: float
+    within: float
+    groups: int
+    n: int
+
+    @property
+    def share_between(self) -> float:
+        """The intraclass correlation: the share of the variance that is between groups; 0 if nothing varies."""
+        total = self.between + self.within
+        return self.between / total if total else 0.0
+
+    @property
+    def deviation_of_mean(self) -> float:
+        """The standard deviation of the mean if the same questions are asked again."""
+        return math.sqrt(self.within / self.n)
+
+
+_ROUNDING = 1e-9
+"""Standard deviations of scores in 0…1 that are smaller than this are errors of rounding."""
+
+
+@dataclass(frozen=True)
+class SignalToNoise:
+    """How well a task tells models apart.
+
+    Args:
+        signal: standard deviation of the models' true means.
+        noise: standard error of a model's mean.
+    """
+
+    signal: float
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        """Signal divided by noise; infinite if only the signal is more than an error of rounding, 0 if neither is."""
+        if self.noise > _ROUNDING:
+            return self.signal / self.noise
+        return math.inf if self.signal > _ROUNDING else 0.0
+
+
+def variance_components(scores: ArrayLike, groups: Sequence[object]) -> VarianceComponents:
+    """Divide the variance of scores into that between groups and that within groups.
+
+    It is the analysis of variance with random effects (Searle, Casella and McCulloch 1992, section 3.6). With the
+    repeats of questions, the variance within groups is the seed variance of Madaan et al. (arXiv 2406.10229).
+
+    Args:
+        scores: shape (n,).
+        groups: the group of each score. If each group has one score, all variance is within groups.
+
+    Raises:
+        ValueError: `groups` has another length than `scores`.
+    """
+    values = np.asarray(scores, dtype=float)
+    codes = group_codes(groups, len(values))
+    sizes = np.bincount(codes)
+    count, n = len(sizes), len(values)
+    if count == n:
+        return VarianceComponents(0.0, float(values.var(ddof=1)) if n > 1 else math.nan, count, n)
+    means = cluster_sums(values, codes) / sizes
+    within = float(((values - means[codes]) ** 2).sum()) / (n - count)
+    if count < 2:
+        return VarianceComponents(math.nan, within, count, n)
+    mean_square = float((sizes * (means - values.mean()) ** 2).sum()) / (count - 1)
+    # The mean size, corrected for groups of different sizes.
+    size = (n - float((sizes**2).sum()) / n) / (count - 1)
+    return VarianceComponents(max((mean_square - within) / size, 0.0), within, count, n)
+
+
+def signal_to_noise(means: ArrayLike, errors: ArrayLike) -> SignalToNoise:
+    """Compare the variance of models' means with the variance of their errors.
+
+    The observed variance of the means contains the variance of the errors, which is subtracted. Heineman et al. (arXiv
+    2508.13144) and Madaan et al. (arXiv 2406.10229) choose benchmarks by such ratios.
+
+    Args:
+        means: shape (models,), at least two: the models' means on a task.
+        errors: shape (models,): their standard errors.
+    """
+    noise = float(np.square(np.asarray(errors, dtype=float)).mean())
+    observed = float(np.asarray(means, dtype=float).var(ddof=1))
+    return SignalToNoise(math.sqrt(max(observed - noise, 0.0)), math.sqrt(noise))
+
+
+def monotonicity(scores: Mapping[int, float]) -> float:
+    """Return Kendall's rank correlation of lengths and scores: -1 if the score falls with each length.
+
+    Madaan et al. (arXiv 2406.10229, section 2) measure the monotonicity over the steps of a training in this way.
+
+    Args:
+        scores: score by length.
+
+    Returns:
+        The correlation; NaN for fewer than two lengths, or if all scores are equal.
+    """
+    pairs = combinations([scores[length] for length in sorted(scores)], 2)
+    signs = [(later > earlier) - (later < earlier) for earlier, later in pairs]
+    # This is tau-b: only scores can be equal, not lengths. SciPy takes a thousand times as long for five values.
+    untied = sum(map(abs, signs))
+    return sum(signs) / math.sqrt(len(signs) * untied) if untied else math.nan
+
 
 POWER = 0.8
 """Probability with which a difference is to be found."""
@@ -102,16 +217,15 @@ class Sample:
         return 3 + (of_values - 3) * self.inverse_size * self.clusters
 
 
-def detectable_difference(samples: Sequence[Sample], power: float = POWER) -> float:
+def detectable_difference(samples: Sequence[Sample]) -> float:
     """Return the smallest difference of two models' unweighted means over tasks that is detected; infinite for none.
 
     Args:
         samples: the sample of each task, at least one; all paired or all not.
-        power: probability with which the difference is to be found, at least 0.5 and below 0.98.
     """
     if not all(map(_is_certain, samples)):
         return math.inf
-    return _search(lambda difference: _smallest(samples, difference, _quantile(power)))
+    return _search(lambda difference: _smallest(samples, difference))
 
 
 def _search(smallest: Callable[[float], float]) -> float:
@@ -137,17 +251,16 @@ def detectable_from(own: Interval, published: Interval) -> float:
     mean = max(published.mean, 1 - published.mean)
     sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
     worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
-    found = _search(lambda difference: _smallest_unpaired(better, worse, difference, _quantile(POWER)))
+    found = _search(lambda difference: _smallest_unpaired(better, worse, difference))
     return found if found <= mean else math.inf
 
 
-def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0, power: float = POWER) -> int:
+def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
 
     Args:
         difference: the wanted difference, above 0.
         cluster_size: mean number of questions in the cluster of a question, at least 1.
-        power: probability as for `detectable_difference`.
 
     Returns:
         The number, at most `MOST_QUESTIONS`.
@@ -155,7 +268,7 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
 
     def is_enough(questions: int) -> bool:
         sample = Sample(spread, questions, questions / cluster_size)
-        return _is_certain(sample) and _smallest([sample], difference, _quantile(power)) <= difference
+        return _is_certain(sample) and _smallest([sample], difference) <= difference
 
     low, high = 1, 2
     while not is_enough(high) and high < MOST_QUESTIONS:
@@ -171,10 +284,10 @@ def _is_certain(sample: Sample) -> bool:
     return sample.clusters >= _FEWEST_CLUSTERS or sample.clusters == sample.questions
 
 
-def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> float:
+def _smallest(samples: Sequence[Sample], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_pairs`."""
     if not samples[0].spread.is_paired:
-        return _smallest_unpaired(samples, samples, difference, quantile)
+        return _smallest_unpaired(samples, samples, difference)
     count = len(samples)
     # Models that never differed can differ on the next question.
     variances = [each.spread.variance or 1 / each.questions for each in samples]
@@ -184,10 +297,10 @@ def _smallest(samples: Sequence[Sample], difference: float, quantile: float) -> 
     kurtoses = [each.kurtosis(each.spread.kurtosis or 1 / v) for v, each in zip(variances, samples, strict=True)]
     typical = sum(k * square**2 / each.clusters for k, square, each in zip(kurtoses, squares, samples, strict=True))
     limit = normal_quantile() * math.sqrt(float(squares.sum()) + PSEUDO * typical / float(squares.sum()))
-    return limit + quantile * math.sqrt(float(errors.sum()))
+    return limit + _quantile() * math.sqrt(float(errors.sum()))
 
 
-def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float, quantile: float) -> float:
+def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
 
     Args:
@@ -198,7 +311,7 @@ def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], differ
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
-    return step + math.hypot(*(half for half, _ in ends)) + quantile * math.sqrt(sum(error for _, error in ends))
+    return step + math.hypot(*(half for half, _ in ends)) + _quantile() * math.sqrt(sum(error for _, error in ends))
 
 
 def _expected_end(samples: Sequence[Sample], means: Sequence[float], end: int) -> tuple[float, float]:
@@ -242,8 +355,8 @@ def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
     return shrunk * factor, (kurtosis - 1) / (4 * sample.clusters)
 
 
-@lru_cache(maxsize=16)
-def _quantile(power: float) -> float:
+@lru_cache(maxsize=1)
+def _quantile() -> float:
     from scipy.special import ndtri
 
-    return float(ndtri(power + _STEPS))
+    return float(ndtri(POWER + _STEPS))

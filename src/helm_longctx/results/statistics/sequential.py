@@ -1,4 +1,4 @@
-"""Tests and intervals of a mean that hold at every sample size, so that sampling can stop when a question is decided.
+"""Tests and intervals of a mean that hold whenever one looks, so that sampling can stop when a question is decided.
 
 An interval of `intervals.py` is right for a sample whose size was fixed in advance. If somebody looks after each score
 and stops when the interval suits, it is wrong far more often than in 5 % of cases. The functions of this module stay
@@ -13,11 +13,21 @@ not rejected are an interval.
 
 The values are in the order in which they were observed. Each has the same expected value, whatever was observed before.
 For questions in clusters, a value is the mean of a cluster.
+
+`DeadlineTest` knows how many values there are at most, and decides with fewer of them: a bet without an end must spare
+wealth for values that may never come. It chooses each stake so that the goal, a wealth of 1 / error, is reached with
+the largest probability until then, if the values are distributed as expected. The stakes are found by dynamic
+programming. With right and wrong answers the result is about the most powerful test of a fixed number of them, and each
+question has a small price, so it mostly ends much earlier. If the values are distributed differently, the error is the
+same, and only the power is less.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +68,7 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bounds = SCORES) -> Decision:
+def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -66,20 +76,18 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bo
     exactly the threshold, both decisions are wrong, and together have twice this probability.
 
     Args:
-        values: shape (n,), in the order of observation; n can be 0.
-        threshold: the compared mean; for paired differences 0, or a margin.
+        values: shape (n,), scores in 0…1 in the order of observation; n can be 0.
+        threshold: the compared mean.
         error: probability of a wrong decision, above 0 and below 1.
-        bounds: the range of the values; `DIFFERENCES` for paired differences.
 
     Raises:
-        ValueError: a value is outside the bounds, the threshold is not between them, or the error is not a probability.
+        ValueError: a value is outside 0…1, the threshold is not between 0 and 1, or the error is not a probability.
     """
-    scaled, middle = _scale(values, bounds), (threshold - bounds.low) / (bounds.high - bounds.low)
-    _check_error(error)
-    if not 0 < middle < 1:
-        raise ValueError(f"threshold {threshold} is not between {bounds.low} and {bounds.high}")
+    scores = _check(values, error)
+    if not 0 < threshold < 1:
+        raise ValueError(f"threshold {threshold} is not between 0 and 1")
     # Unless the mean is the threshold, only one of the two decisions is wrong, so each can have the whole error.
-    above, below = _first(_wealth(scaled, middle), error), _first(_wealth(1 - scaled, 1 - middle), error)
+    above, below = _first(_wealth(scores, threshold), error), _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
         return Decision.OPEN
     return Decision.ABOVE if above < below else Decision.BELOW
@@ -91,53 +99,46 @@ def count_until_decision(values: ArrayLike, threshold: float, most: int, error: 
     A sampler that asks as many at a time never asks more than one that asks them singly.
 
     Args:
-        values, threshold, error: as for `decide`, for scores in 0…1.
+        values, threshold, error: as for `decide`.
         most: largest number that is returned.
     """
-    known = _scale(values, SCORES)
+    known = _check(values, error)
     right, wrong = (np.concatenate([known, np.full(most, end)]) for end in (1.0, 0.0))
     soonest = min(_first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error))
     return min(max(soonest + 1 - len(known), 0), most)
 
 
-def sequential_interval(values: ArrayLike, error: float = ERROR, bounds: Bounds = SCORES) -> Interval:
+def sequential_interval(values: ArrayLike, error: float = ERROR) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 
     More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie
     beside the mean of the values, and it can shrink to a point, if the expected value changes during the sampling.
 
     Args:
-        values: shape (n,), in the order of observation.
+        values: shape (n,), scores in 0…1 in the order of observation.
         error: probability with which the interval excludes the expected value at any time.
-        bounds: the range of the values; `DIFFERENCES` for paired differences.
 
     Raises:
-        ValueError: a value is outside the bounds, or the error is not a probability.
+        ValueError: a value is outside 0…1, or the error is not a probability.
     """
-    scaled = _scale(values, bounds)
-    _check_error(error)
-    if not scaled.size:
-        return Interval(math.nan, bounds.low, bounds.high, 0)
+    scores = _check(values, error)
+    if not scores.size:
+        return Interval(math.nan, 0.0, 1.0, 0)
     # The interval has two ends that can be wrong, so each has half of the error.
-    low = _largest(lambda mean: _is_reached(_wealth(scaled, mean), error / 2))
-    high = 1 - _largest(lambda mean: _is_reached(_wealth(1 - scaled, mean), error / 2))
-    width = bounds.high - bounds.low
-    mean, low, high = (bounds.low + width * end for end in (float(scaled.mean()), low, max(low, high)))
-    return Interval(mean, low, high, len(scaled))
+    low = _largest(lambda mean: _is_reached(_wealth(scores, mean), error / 2))
+    high = 1 - _largest(lambda mean: _is_reached(_wealth(1 - scores, mean), error / 2))
+    return Interval(float(scores.mean()), low, max(low, high), len(scores))
 
 
-def _scale(values: ArrayLike, bounds: Bounds) -> Floats:
-    """Return the values in 0…1."""
+def _check(values: ArrayLike, error: float) -> Floats:
+    """Return the values, or raise a `ValueError` if one is not in 0…1, or the error is not a probability."""
     array = np.asarray(values, dtype=float)
     # NaN is outside too, so the condition is not about values that are too small or too large.
-    if not ((array >= bounds.low) & (array <= bounds.high)).all():
-        raise ValueError(f"the values are not all between {bounds.low} and {bounds.high}")
-    return (array - bounds.low) / (bounds.high - bounds.low)
-
-
-def _check_error(error: float) -> None:
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError("the values are not all between 0 and 1")
     if not 0 < error < 1:
         raise ValueError(f"error {error} is not between 0 and 1")
+    return array
 
 
 def _wealth(values: Floats, mean: float) -> Floats:
@@ -170,3 +171,139 @@ def _largest(is_rejected: Callable[[float], bool]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if is_rejected(middle) else (low, middle)
     return low
+
+
+_PRICE = 0.0002
+"""What a value costs, as a part of the probability to reach the goal. Without it, clear cases need twice as many."""
+
+_GRID = np.unique([0.0, *np.logspace(-5, 0, 80), *np.linspace(0, 1, 141), *(1 - np.logspace(-5, -1, 30))])
+"""Shares of the goal for which the probability to reach it is computed. Between them it is interpolated."""
+
+_PARTS = np.linspace(0, 1, 33)
+"""Parts of the largest stake that are tried, besides those that reach the goal with the next value."""
+
+_BIN = 0.1
+"""Expected values that are nearer to each other are taken together."""
+
+
+class Outcomes(NamedTuple):
+    """The values that are expected, with their probabilities."""
+
+    values: tuple[float, ...]
+    chances: tuple[float, ...]
+
+
+def collect_outcomes(values: ArrayLike, weights: ArrayLike) -> Outcomes:
+    """Return the distribution of values, in which those that are near to each other are one.
+
+    Args:
+        values, weights: shape (n,).
+    """
+    every, parts = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
+    codes = np.unique(np.round(every / _BIN), return_inverse=True)[1]
+    sums = np.bincount(codes, parts)
+    means, chances = np.bincount(codes, parts * every) / sums, sums / sums.sum()
+    # Two values are exact, because a stake that misses the goal by little needs one more value. More values are never
+    # hit exactly, and are rounded, so that similar tests share their tables.
+    if len(means) > 2:
+        means, chances = np.round(means, 2), np.round(chances, 2)
+        means, chances = means[chances > 0], chances[chances > 0] / chances.sum()
+    return Outcomes(tuple(map(float, means)), tuple(map(float, chances)))
+
+
+class DeadlineTest:
+    """Decides whether the mean of values is above 0, with a largest number of values.
+
+    Args:
+        expected: how the values are distributed if their mean is above 0, as far as one knows.
+        least: about the least possible value, below 0.
+        most: the largest number of values.
+        error: the probability that the test says so although the mean is not above 0.
+
+    Attributes:
+        share: the wealth as a share of the goal.
+        count: the number of values so far.
+    """
+
+    def __init__(self, expected: Outcomes, least: float, most: int, error: float):
+        self._expected, self._least, self._most = expected, min(least, -0.01), most
+        self._tables = _solve(expected, self._least, most)
+        self.share, self.count = error, 0
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the mean is above 0."""
+        return self.share >= 1 - 1e-9
+
+    @property
+    def power(self) -> float:
+        """The probability to find a mean above 0 if the values are as expected, less the price of the values."""
+        return float(_look_up(self._tables[self.count], np.array([self.share]))[0])
+
+    def add(self, value: float, least: float) -> None:
+        """Take the next value; nothing changes after the decision or after the last value.
+
+        Args:
+            least: the least value that was possible. It may depend on what was known before the value, not on it.
+        """
+        if self.is_above or self.count >= self._most:
+            return
+        self.share = float(self.next_shares(np.array([self.share]), self.count, value, least)[0])
+        self.count += 1
+
+    def next_shares(self, shares: Floats, count: int, values: ArrayLike, least: float) -> Floats:
+        """Return the wealth after the next value, of tests that differ only in their values.
+
+        Args:
+            shares: shape (tests,): the wealth as shares of the goal.
+            count: the number of values so far.
+            values: shape (tests,), or one for all.
+            least: the least value that was possible.
+        """
+        stakes = _stakes(shares, self._least, self._expected)
+        gains = _expect(self._tables[count + 1], shares[:, None], stakes, self._expected)
+        stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
+        # No stake may lose more than there is, and the goal ends the test.
+        largest = shares / -least if least < 0 else math.inf
+        found = np.maximum(0.0, shares + np.minimum(stake, largest) * np.asarray(values))
+        return np.asarray(np.where(shares >= 1 - 1e-9, shares, found))
+
+    def count_until_sure(self, value: float, least: float, most: int) -> int:
+        """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""
+        share, count = self.share, self.count
+        while not self.is_above and self.count < min(self._most, count + most):
+            self.add(value, least)
+        needed = self.count - count if self.is_above else most
+        self.share, self.count = share, count
+        return needed
+
+
+@lru_cache(maxsize=256)
+def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
+    """Return the probabilities to reach the goal from each share of it, by the number of values so far."""
+    tables = [(_GRID >= 1).astype(float)]
+    stakes = _stakes(_GRID, least, expected)
+    for _ in range(most):
+        gains = _expect(tables[-1], _GRID[:, None], stakes, expected).max(axis=1) - _PRICE
+        gains[_GRID >= 1] = 1
+        tables.append(np.maximum.accumulate(np.maximum(gains, 0)))
+    return tuple(reversed(tables))
+
+
+def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:
+    """Return the stakes to try, shape (shares, stakes)."""
+    largest = shares / -least
+    exact = [np.minimum((1 - shares) / value, largest) for value in expected.values if value > 0]
+    return np.column_stack([_PARTS * largest[:, None], *exact])
+
+
+def _expect(table: Floats, shares: Floats, stakes: Floats, expected: Outcomes) -> Floats:
+    """Return the probability to reach the goal after the next value, for each share and stake."""
+    pairs = zip(expected.values, expected.chances, strict=True)
+    parts = [chance * _look_up(table, shares + stakes * value) for value, chance in pairs]
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def _look_up(table: Floats, shares: Floats) -> Floats:
+    # Slightly less than the goal is the goal, because a stake that reaches it exactly is rounded.
+    return np.asarray(np.where(shares >= 1 - 1e-9, 1.0, np.interp(shares, _GRID, table)))

@@ -37,7 +37,7 @@ from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, Strategy
-from helm_longctx.runs.shards import Shard
+from helm_longctx.runs.journal import Shard
 
 WORKERS = "HELM_LONGCTX_WORKERS"
 """Number of tasks that send requests to APIs at the same time. By default it is the number of the cluster's CPUs."""

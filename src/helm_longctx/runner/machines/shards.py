@@ -17,8 +17,8 @@ from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import Key, order_by_prefix, prefix_keys
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner, Strategy
+from helm_longctx.runs.journal import Shard, lock_shard, process_name
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.shards import Shard, lock_shard, process_name
 
 SPLIT = 32
 """Least number of prompts that each shard gets of a context that is divided. A second shard must read the context
