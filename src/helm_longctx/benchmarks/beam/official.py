@@ -8,8 +8,7 @@ import ast
 from functools import cache, partial
 from typing import NamedTuple
 
-from helm_longctx.errors import InputError
-from helm_longctx.tasks import DataRoot, PinnedFile
+from helm_longctx.tasks import DataRoot, InputError, PinnedFile
 
 _pinned_file = partial(
     PinnedFile.of_repository, "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665", place="beam"

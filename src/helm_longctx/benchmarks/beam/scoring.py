@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from helm_longctx.errors import InputError
-from helm_longctx.tasks import Judgement, Record, Scores
+from helm_longctx.tasks import InputError, Judgement, Record, Scores
 from helm_longctx.tasks.judge_scores import JUDGED, judge_scores
 
 JUDGE = "openai/gpt-4.1-mini-2025-04-14"

@@ -9,8 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.tasks import generation
-from helm_longctx.tasks.task import Settings
+from helm_longctx.tasks import Settings, generation
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 FILL = 0.95

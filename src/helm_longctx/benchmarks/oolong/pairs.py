@@ -12,8 +12,7 @@ from math import comb
 
 from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT, TEXT, read_entries
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS, PAIR_QUESTION
-from helm_longctx.errors import InputError
-from helm_longctx.tasks import DataRoot, Example, JsonLines, Record, Scores, Settings, Task
+from helm_longctx.tasks import DataRoot, Example, InputError, JsonLines, Record, Scores, Settings, Task
 from helm_longctx.tasks.sampling import take_sample
 
 DATASET = "trec_coarse"
