@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.helmet.data.alce import all_documents, documents
+from helm_longctx.benchmarks.helmet.data.passages import all_documents, write_documents
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from tests.support.tasks import load
@@ -82,6 +82,6 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
 
 
 def _forget() -> None:
-    from helm_longctx.benchmarks.helmet.data import alce
+    from helm_longctx.benchmarks.helmet.data import passages
 
-    alce._open.cache_clear()
+    passages._open.cache_clear()

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.longbench_pro import BENCHMARK
-from helm_longctx.benchmarks.longbench_pro.scoring import normalize
-from helm_longctx.benchmarks.longbench_pro.tasks import SIZES, TASKS, name_of
+from helm_longctx.benchmarks.longbench_pro.tasks import SIZES, TASKS, name_of, normalize
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator

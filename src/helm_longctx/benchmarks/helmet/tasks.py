@@ -7,8 +7,8 @@ no published numbers for those lengths.
 
 from functools import partial
 
-from helm_longctx.benchmarks.helmet import asking, citations, prompts, records, scoring, verdicts
-from helm_longctx.benchmarks.helmet.data import alce, books, passages, ruler
+from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
+from helm_longctx.benchmarks.helmet.data import books, passages, ruler
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
@@ -214,7 +214,7 @@ RERANK = (
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
-        record_shapes=records.RANKING,
+        record_shapes=scoring.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
@@ -290,7 +290,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
         sizes=_CITE_SIZES,
         unit="documents",
-        load=alce.load_alce,
+        load=passages.load_alce,
         score=score,
         headline=(correct,) if plain else (correct, *citations.OFFICIAL),
         metrics=metrics if plain else (*metrics, *citations.METRICS),
@@ -304,7 +304,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
         judge_sources={} if plain else {"sentences": SENTENCE_MODEL},
-        record_shapes=records.CITATIONS[data],
+        record_shapes=scoring.CITATIONS[data],
         baseline=Baseline("citation", "It is not known [1]."),
     )
 
@@ -395,7 +395,7 @@ _summary = partial(
     metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
     arguments=("shots", "seed"),
     official_judge=JUDGE,
-    record_shapes=records.SUMMARY,
+    record_shapes=scoring.SUMMARY,
     baseline=Baseline("summary", "It is a long text."),
 )
 _LEXSUM = HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False)
