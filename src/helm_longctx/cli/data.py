@@ -12,9 +12,9 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.data_cards import Shape, check_shapes
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
-from helm_longctx.tasks.shapes import Shape, check_shapes
 from helm_longctx.tasks.validation import list_entries
 
 Entries = Annotated[

@@ -29,9 +29,8 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.results.task_statistics import Statistic, find_errata, task_statistics, without_ends
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_model, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, metric_of, read_scores, shown_model
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS
-from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.publications import Published

@@ -8,8 +8,7 @@ from functools import partial
 
 from helm_longctx.results.statistics.intervals import Clusters, Interval, cluster_errors, mean_interval, standard_error
 from helm_longctx.runs.scores import InstanceScore, Value, mean_over_questions, values_of
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.errata import Erratum
+from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.metric_names import CONDITIONS, task_score
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Task
 

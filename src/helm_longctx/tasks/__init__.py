@@ -12,9 +12,16 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.errata import Erratum, read_errata
+from helm_longctx.tasks.benchmark import (
+    Benchmark,
+    Category,
+    Erratum,
+    Metric,
+    Terms,
+    read_benchmark,
+    read_errata,
+    task_fields,
+)
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.memory import make_memory_method

@@ -51,7 +51,7 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
 def test_a_document_is_text() -> None:
     """Braces in a document or in the prompt file's template reach no attribute and raise nothing."""
     docs = [{"title": "{ID}", "text": "{text.__class__} {"}]
-    shown = documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
+    shown = write_documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
     assert shown == "[1]({ID}): {text.__class__} { {title.__class__}"
 
 

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks import NO_TEMPLATE, DataRoot, FileRow, HubDataset, JsonLines, Judgement, PinnedFile, Template
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import take_sample

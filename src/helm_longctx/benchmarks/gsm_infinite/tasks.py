@@ -13,10 +13,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.gsm_infinite import prompts
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.errors import InputError
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, JsonLines, Judgement, Message, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.data.jsonl import JsonLines, Types
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, DataRoot, HubDataset, InputError, Judgement, Message, Template
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole

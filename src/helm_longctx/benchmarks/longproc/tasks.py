@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longproc import countdown, data, prompts, travel
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, Message, RepositoryFolder, Shape, Task
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run

@@ -90,19 +90,6 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
     return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
 
 
-score_gated_en: Scorer = partial(_score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False)
-"""Keyword-gated F1 of English answers (qa_f1_score_with_gold_ans)."""
-
-score_gated_zh: Scorer = partial(_score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True)
-"""Keyword-gated F1 of Chinese answers (qa_f1_zh_score_with_gold_ans)."""
-
-score_plain_en: Scorer = partial(_score_plain, words=english_words)
-"""F1 of English answers, without keywords (qa_f1_score)."""
-
-score_plain_zh: Scorer = partial(_score_plain, words=chinese_words)
-"""F1 of Chinese answers, without keywords (qa_f1_zh_score)."""
-
-
 def score_rouge_zh(record: Record) -> Scores:
     """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
@@ -238,10 +225,12 @@ class Scoring:
     names: tuple[str, ...]
 
 
-GATED_EN = Scoring("qa_f1_score_with_gold_ans", score_gated_en, GATED_METRICS)
-GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", score_gated_zh, GATED_METRICS)
-PLAIN_EN = Scoring("qa_f1_score", score_plain_en, PLAIN_METRICS)
-PLAIN_ZH = Scoring("qa_f1_zh_score", score_plain_zh, PLAIN_METRICS)
+_gated_en = partial(_score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False)
+_gated_zh = partial(_score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True)
+GATED_EN = Scoring("qa_f1_score_with_gold_ans", _gated_en, GATED_METRICS)
+GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", _gated_zh, GATED_METRICS)
+PLAIN_EN = Scoring("qa_f1_score", partial(_score_plain, words=english_words), PLAIN_METRICS)
+PLAIN_ZH = Scoring("qa_f1_zh_score", partial(_score_plain, words=chinese_words), PLAIN_METRICS)
 ROUGE_ZH = Scoring("rouge_zh_score_blacklist", score_rouge_zh, ROUGE_METRICS)
 
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from helm_longctx.data.download import Source, place_file
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputError, Message, PinnedFile, task_fields
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
 from helm_longctx.tasks.sampling import take_sample

@@ -19,8 +19,7 @@ from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks import STANDARD, TEXTS, InputError, Message, Record, Scores, Template, generation, is_text
-from helm_longctx.tasks.benchmark import Category
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, write_needles
 from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Baseline, Example, Scorer, Settings, Strategy, Task, are_all
 

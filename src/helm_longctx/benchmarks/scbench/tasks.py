@@ -23,9 +23,9 @@ from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, TEXT, Category, DataRoot, Message, Metric, Shape, is_number, read_benchmark
-from helm_longctx.tasks.choices import best_character_f1, find_choice, rouge_l_sum
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, are_all, is_text, is_whole
+from helm_longctx.tasks.words import best_character_f1, find_choice, rouge_l_sum
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query

@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.tasks import STANDARD, Category, DataRoot, HubDataset, HubFile, InputError, JsonLines, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark
+from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 from helm_longctx.tasks.text import TextCutter
