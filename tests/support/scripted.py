@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from helm_longctx.tasks.methods import reading
-from helm_longctx.tasks.methods.question import Question, Reply, Step
+from helm_longctx.tasks.methods.method import Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 from tests.support.servers.tools import Turn
 

@@ -36,8 +36,7 @@ from helm_longctx.runner.threads import TICK, Calls
 from helm_longctx.runs.answers import STEPS
 from helm_longctx.runs.conversation import elide_messages, request_text, without_text
 from helm_longctx.runs.journal import Journal, request_name
-from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method
-from helm_longctx.tasks.methods.question import Question, Reply, Step
+from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method, Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 from helm_longctx.tasks.sample import Sample
 

@@ -25,9 +25,8 @@ from helm_longctx.tasks.benchmark import (
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.memory import make_memory_method
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
-from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
+from helm_longctx.tasks.methods.method import Method, Question
+from helm_longctx.tasks.prompt import NO_TEMPLATE, FollowUp, Message, Prompt, Template
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import (
     TEXT,
@@ -46,7 +45,6 @@ from helm_longctx.tasks.task import (
     is_text,
     is_whole,
 )
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 __all__ = [
     "INPUT_TOKENS", "NO_TEMPLATE", "STANDARD", "TEXT", "TEXTS", "Axis", "Baseline", "Benchmark", "Category",

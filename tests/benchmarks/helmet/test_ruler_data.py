@@ -17,7 +17,7 @@ from helm_longctx.benchmarks.helmet.data import ruler
 from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
 from helm_longctx.benchmarks.helmet.data.ruler import Maker
 from helm_longctx.data.jsonl import Row
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.prompt import Template
 
 NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import STANDARD, Category, DataRoot, Message, Template, generation, read_benchmark, task_fields
+from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
-from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from helm_longctx.tasks.words import f1
 

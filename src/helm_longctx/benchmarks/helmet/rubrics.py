@@ -21,7 +21,7 @@ from helm_longctx.judging.check_items import Check, Item
 from helm_longctx.judging.judge import JudgeRequest, Verdict
 from helm_longctx.tasks import DataRoot, InputError, JsonLines, Record
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.template import fill
+from helm_longctx.tasks.prompt import fill
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from helm_longctx.benchmarks.infinite_bench import prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.tasks import Baseline, Category, DataRoot, Example, HubFile, InputError, Message, Record, words
 from helm_longctx.tasks.benchmark import read_benchmark
+from helm_longctx.tasks.prompt import NO_TEMPLATE, Template
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import AnswerKind, Scores, Settings, Task, Variant, are_all, is_number, is_text, text_group
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
 from helm_longctx.tasks.words import english_words, f1, follows_start, tidy
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")

@@ -26,9 +26,9 @@ from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputE
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
+from helm_longctx.tasks.prompt import fill
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task
-from helm_longctx.tasks.template import fill
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""

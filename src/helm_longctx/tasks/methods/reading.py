@@ -21,8 +21,7 @@ so all wordings are ours.
 
 from collections.abc import Iterable, Sequence
 
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 SUMMARIZE = (

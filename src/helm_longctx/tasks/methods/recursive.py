@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helm_longctx.tasks.interpreter import Interpreter
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 
 MOST_OUTPUT = 20_000
 """Characters of the output of a block that the model sees."""

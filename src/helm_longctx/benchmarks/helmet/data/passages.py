@@ -18,8 +18,8 @@ from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row, Types
 from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.methods.prompts import COT
+from helm_longctx.tasks.prompt import CONTEXT, fill
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
-from helm_longctx.tasks.template import CONTEXT, fill
 
 _QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
 _RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}

@@ -14,8 +14,8 @@ from helm_longctx.benchmarks.helmet.data import ruler
 from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.template import CONTEXT
 
 _TEXTS = (str, list)
 _log = logging.getLogger(__name__)

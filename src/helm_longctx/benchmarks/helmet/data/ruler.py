@@ -21,7 +21,7 @@ from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, NIAH_NE
 from helm_longctx.data.jsonl import Row
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks.generation import number_words, write_query
-from helm_longctx.tasks.template import CONTEXT
+from helm_longctx.tasks.prompt import CONTEXT
 
 DEPTHS = 6
 """Number of depths, evenly spaced from start to end. Rows take turns, so that all depths have equally many rows."""
