@@ -285,7 +285,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _STRICT = "The judged score, with 0 for an answer without a verdict."
 _SPREAD = "Difference between the highest and the lowest score of an answer by a jury's judges."
-_OF_JUDGES = {
+OF_JUDGES = {
     "judge_score_strict": Metric("judge_score_strict", "Judged score, strict", _STRICT),
     "judge_spread": Metric("judge_spread", "Judges' spread", _SPREAD, lower_is_better=True),
 }
@@ -314,7 +314,7 @@ def read_benchmark(
     folder = resources.files(package)
     about = {name: value for name, value in _read(package).items() if name != "task"}
     own = [
-        _OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
+        OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
         for name, each in about.pop("metrics", {}).items()
     ]
     terms = {address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()}

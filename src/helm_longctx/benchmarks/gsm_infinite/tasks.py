@@ -22,6 +22,8 @@ from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings,
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
+SIGNS = {"": 0, " + 1": 1, " - 1": -1}
+"""What is added to a parent's value, as a statement writes it."""
 STATEMENTS, TOKENS = 828, 9668
 """Number of statements in a text of so many tokens."""
 SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
@@ -55,19 +57,19 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
     names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
     nodes, edges = _draw_tree(rng, names[:operations])
-    signs = dict(zip((child for _, child in edges), _draw_signs(rng, len(edges)), strict=True))
+    signs = dict(zip((child for _, child in edges), rng.choices([*SIGNS], k=len(edges)), strict=True))
     values = {nodes[0]: rng.randint(0, 10)}
     statements = [f"assign {nodes[0]} = {values[nodes[0]]}"]
     # A parent stands before its children in the list, so one pass finds all values.
     for parent, child in edges:
-        values[child] = values[parent] + {"": 0, " + 1": 1, " - 1": -1}[signs[child]]
+        values[child] = values[parent] + SIGNS[signs[child]]
         statements.append(f"assign {child} = {parent}{signs[child]}")
     # The official code draws from the values in the order of the nodes.
     value = rng.choice([values[node] for node in nodes])
     variables = [node for node in nodes if values[node] == value]
     if size > operations:
         _, edges = _draw_tree(rng, names[operations:])
-        further = _draw_signs(rng, len(edges))
+        further = rng.choices([*SIGNS], k=len(edges))
         statements += [f"assign {child} = {parent}{sign}" for (parent, child), sign in zip(edges, further, strict=True)]
     rng.shuffle(statements)
     return Problem(statements, value, variables)
@@ -79,18 +81,9 @@ def _draw_tree(rng: random.Random, nodes: list[str]) -> tuple[list[str], list[tu
     return nodes, [(nodes[rng.randint(0, place - 1)], nodes[place]) for place in range(1, len(nodes))]
 
 
-def _draw_signs(rng: random.Random, count: int) -> list[str]:
-    return rng.choices(["", " + 1", " - 1"], k=count)
-
-
 def official_tokens(length: int) -> int:
     """Return the number that the official script gets for a length: 8000 for 8k."""
     return length // 1024 * 1000 if length % 1024 == 0 else length
-
-
-def count_symbolic(length: int) -> int:
-    """Return the official number of symbolic problems at a length."""
-    return SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(length, MOST_OPERATIONS)
 
 
 def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -257,7 +250,7 @@ _SYMBOLIC = Task(
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
     sizes=SYMBOLIC_LENGTHS,
-    num_samples={length: count_symbolic(length) for length in SYMBOLIC_LENGTHS},
+    num_samples={n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS) for n in SYMBOLIC_LENGTHS},
     any_length=True,
     arguments=("seed",),
     most_samples=10_000,

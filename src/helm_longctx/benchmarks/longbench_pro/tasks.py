@@ -22,7 +22,7 @@ from helm_longctx.tasks import Baseline, Category, DataRoot, HubFile, Message, T
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Example, Record, Scores, Settings, Shape, Task, Variant, is_number, text_group
-from helm_longctx.tasks.words import cut, find_rouge_l
+from helm_longctx.tasks.words import cut, f1, find_rouge_l
 
 MARKERS = ("[Answer]", "[答案]")
 """What stands before the answer in an output."""
@@ -54,14 +54,6 @@ def read_lines(output: str) -> list[str]:
     marker = next((marker for marker in MARKERS if marker in output), "")
     answer = output.rpartition(marker)[2] if marker else output
     return [normalize(line) for line in answer.strip().lower().split("\n")]
-
-
-def f1_score(answers: Sequence[str], lines: Sequence[str]) -> float:
-    """Return the F1 of the different lines."""
-    found, right = set(lines), set(answers)
-    common = len(found & right)
-    precision, recall = common / len(found), common / len(right)
-    return (2 * precision * recall) / (precision + recall) if common else 0.0
 
 
 def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
@@ -140,7 +132,7 @@ COMPARE: dict[str, Compare] = {
     "ndcg": ndcg,
     "pairwise_accuracy": pairwise_accuracy,
     "accuracy": lambda answers, lines: float(answers[0] == lines[0]),
-    "f1_score": f1_score,
+    "f1_score": lambda answers, lines: f1({*lines}, {*answers}),
     "sub_em": lambda answers, lines: sum(answer in lines for answer in answers) / len(answers),
 }
 

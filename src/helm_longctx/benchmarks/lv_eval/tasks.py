@@ -268,16 +268,16 @@ class Dataset:
 
 DATASETS = (
     Dataset("hotpotwikiqa_mixup", "HotpotWikiQA", "en", prompts.HOTPOTWIKIQA, GATED_EN, 124, confusing=True),
-    Dataset("loogle_SD_mixup", "LooGLE SD", "en", prompts.LOOGLE_SD, GATED_EN, 160),
-    Dataset("loogle_CR_mixup", "LooGLE CR", "en", prompts.LOOGLE_CR, GATED_EN, 99),
-    Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", prompts.LOOGLE_MIR, GATED_EN, 139),
-    Dataset("multifieldqa_en_mixup", "MultiFieldQA en", "en", prompts.MULTIFIELDQA_EN, GATED_EN, 101, confusing=True),
+    Dataset("loogle_SD_mixup", "LooGLE SD", "en", prompts.ONE_PASSAGE, GATED_EN, 160),
+    Dataset("loogle_CR_mixup", "LooGLE CR", "en", prompts.ONE_PASSAGE, GATED_EN, 99),
+    Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", prompts.ONE_PASSAGE, GATED_EN, 139),
+    Dataset("multifieldqa_en_mixup", "MultiFieldQA en", "en", prompts.ONE_PASSAGE, GATED_EN, 101, confusing=True),
     Dataset("multifieldqa_zh_mixup", "MultiFieldQA zh", "zh", prompts.MULTIFIELDQA_ZH, GATED_ZH, 133, confusing=True),
     Dataset("factrecall_en", "FactRecall en", "en", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
     Dataset("factrecall_zh", "FactRecall zh", "zh", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
     Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
-    Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
+    Dataset("dureader_mixup", "DuReader", "zh", prompts.CMRC, ROUGE_ZH, 176),
 )
 
 
