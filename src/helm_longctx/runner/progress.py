@@ -11,8 +11,7 @@ from tqdm import tqdm
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.usage import is_empty, usage_of
-from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import Sample, find_cut, find_limit
 
 LOG_EVERY = 60.0
 """Seconds between two progress lines in the log, if there is no terminal."""

@@ -8,7 +8,7 @@ no published numbers for those lengths.
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
-from helm_longctx.benchmarks.helmet.data import books, passages, ruler
+from helm_longctx.benchmarks.helmet.data import books, passages, recall
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
@@ -102,7 +102,7 @@ def _ruler(
     name: str,
     title: str,
     folder: str,
-    make: ruler.Maker,
+    make: recall.Maker,
     max_tokens: int,
     template: Template = _NEEDLE,
     has_depth: bool = True,
@@ -129,8 +129,8 @@ def _ruler(
     )
 
 
-_prose = partial(partial, ruler.hide_needles, haystack="prose")
-_needles = partial(partial, ruler.hide_needles, haystack="needles")
+_prose = partial(partial, recall.hide_needles, haystack="prose")
+_needles = partial(partial, recall.hide_needles, haystack="needles")
 
 NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
 MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", _needles(), 50)
@@ -145,11 +145,11 @@ RULER = (
     MK_3,
     _ruler("niah_mq", "RULER MQ", "niah_multiquery", _prose(keys=4, queries=4), 100, _NEEDLES),
     MV,
-    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, False),
-    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, False),
-    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, False),
-    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS),
-    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS),
+    _ruler("cwe", "RULER CWE", "cwe", recall.common_words, 100, _COMMON, False),
+    _ruler("fwe", "RULER FWE", "fwe", recall.frequent_words, 50, _FREQUENT, False),
+    _ruler("vt", "RULER VT", "vt", recall.variable_tracking, 50, _CHAIN, False),
+    _ruler("qa_1", "RULER SQuAD", "qa_1", recall.one_hop_questions, 50, _DOCUMENTS),
+    _ruler("qa_2", "RULER HotpotQA", "qa_2", recall.two_hop_questions, 50, _DOCUMENTS),
 )
 
 _RECALL = Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV))

@@ -17,9 +17,9 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV
 from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.tasks import STANDARD, Category, DataRoot, HubDataset, HubFile, InputError, JsonLines, Template, Types
 from helm_longctx.tasks.benchmark import read_benchmark
+from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
-from helm_longctx.tasks.text import TextCutter
 
 RELEASE = Release(
     "princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET2_REPO", folder="helmet2", archive="data_v2.tar.gz"
