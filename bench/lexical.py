@@ -11,8 +11,8 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.models.baselines import lexical
 from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import MAIN_METRIC, Task
-from helm_longctx.tasks.template import CONTEXT
 
 NOWHERE = DataRoot(Path("nowhere"), mirror=False)
 PASSAGE = "[ID: {n}] Document [{n}](Title: Item {n}): {text}\nlabel: {label}"

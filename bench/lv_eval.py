@@ -57,7 +57,7 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
 
     from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
     from helm_longctx.data.root import DataRoot
-    from helm_longctx.tasks.cutting.middle import middle_cutter
+    from helm_longctx.tasks.cutting.cutters import middle_cutter
     from helm_longctx.tasks.entry import parse_entry
 
     cut = middle_cutter(Tokenizer.from_file(str(tokenizer_file)))

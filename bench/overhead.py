@@ -37,8 +37,8 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import Example
-from helm_longctx.tasks.template import CONTEXT
 
 LENGTHS = ("8k", "32k", "128k", "512k", "1m")
 BUDGET = 100

@@ -29,7 +29,7 @@ from tests.support.servers.llm import serve  # noqa: E402
 from tests.support.sites import open_site  # noqa: E402
 
 from helm_longctx.apps.report.build import write_report  # noqa: E402
-from helm_longctx.benchmarks.helmet.judge_check import checks  # noqa: E402
+from helm_longctx.benchmarks.helmet.rubrics import checks  # noqa: E402
 from helm_longctx.data.root import ENVIRONMENT, DataRoot  # noqa: E402
 from helm_longctx.tasks.registry import BENCHMARKS  # noqa: E402
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.apps.judge_checks import measures
-from helm_longctx.benchmarks.helmet.judge_check import checks
+from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.judging.calls import WAIT
 from tests.judging.characters import Characters

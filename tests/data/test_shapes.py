@@ -21,9 +21,9 @@ from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.data.unpack import first_in_tar
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import ShapeError
+from helm_longctx.tasks.data_cards import Shape, check_shapes
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.shapes import Shape, check_shapes
 from tests.data.hub_server import Hub, point_at, serve
 from tests.support.commands import Command
 

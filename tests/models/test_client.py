@@ -16,9 +16,9 @@ from helm.common.request import Request
 from helm_longctx.models import registration
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.registration import WORDS, register
+from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Baseline, Task
-from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 
 BASELINES = {
     f"{benchmark.name} {task.name}": (task, task.baseline)

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from helm_longctx.helm.truncation import load_tokenizer
 from helm_longctx.models.fast_tokenizers import FastTokenizer, read_fast_tokenizer
 from helm_longctx.tasks.counting import make_codec, make_counter
-from helm_longctx.tasks.cutting.middle import counter_with_special_tokens
+from helm_longctx.tasks.cutting.cutters import counter_with_special_tokens
 from tests.support.servers.llm import serve
 from tests.tasks import tokenizers as made
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from helm_longctx.models.baselines.lexical import recognise
+from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 
 TASKS = [
     task

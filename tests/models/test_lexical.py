@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.baselines.lexical import words
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import AnswerKind, Example, Task
-from helm_longctx.tasks.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 KINDS = {task.name: task.baseline.kind for benchmark in BENCHMARKS for task in benchmark.tasks if task.baseline}

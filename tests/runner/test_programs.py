@@ -25,8 +25,7 @@ from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks.methods import registry
 from helm_longctx.tasks.methods.memory import ChunkMemory
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.benchmarks.longmemeval.fabricate import build_longmemeval, make_rows
 from tests.runner import making

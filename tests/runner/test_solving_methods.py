@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.oolong.baselines import answer_synth
-from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT
-from helm_longctx.benchmarks.oolong.pairs import DATASET
+from helm_longctx.benchmarks.oolong.data import DATASET, LABELLED_TEXT
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS
+from helm_longctx.benchmarks.oolong.tasks import answer_synth
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.runs.scores import read_steps
 from tests.benchmarks.oolong.fabricate import build_oolong, synth_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
-from helm_longctx.benchmarks.longproc.scoring import HEADER, compile_program
+from helm_longctx.benchmarks.longproc.tasks import HEADER, compile_program
 from helm_longctx.tasks.interpreter import PYTHON, Interpreter
 from helm_longctx.tasks.sandbox import PROGRAM, ProgramResult, run
 

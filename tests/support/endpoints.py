@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from helm_longctx.benchmarks.fresh_text.material import associations, categories
+from helm_longctx.benchmarks.fresh_text.tasks import associations, categories
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.json_http import JsonHandler, serve_handler
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helm_longctx.benchmarks.longproc.scoring import check_programs
+from helm_longctx.benchmarks.longproc.tasks import check_programs
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.sandbox import BUBBLEWRAP, SETTING
 

@@ -9,8 +9,8 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from helm_longctx.tasks.methods import compact, reading
-from helm_longctx.tasks.methods.question import Question, Reply, Step
+from helm_longctx.tasks.methods import reading
+from helm_longctx.tasks.methods.method import Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 from tests.support.servers.tools import Turn
 
@@ -29,7 +29,7 @@ def write(pairs: dict[str, str]) -> str:
 
 
 _PHRASES = {
-    compact.SUMMARIZE: "is too long to keep",
+    reading.SUMMARIZE: "is too long to keep",
     reading.EXTRACT: "Copy from it, word for word",
     reading.REWRITE: "Write the notes anew",
     reading.GIST: "Summarize it in a few sentences",
@@ -47,7 +47,7 @@ def answer(prompt: str, keep: Callable[[str], bool] = lambda key: True) -> str:
     """
     pairs, asked = pairs_of(prompt), ASKED.findall(prompt)
     (kind, *_) = [kind for kind, phrase in _PHRASES.items() if phrase in prompt[:600]] or [None]
-    if kind == compact.SUMMARIZE:
+    if kind == reading.SUMMARIZE:
         return write({key: value for key, value in pairs.items() if keep(key)})
     if kind == reading.GIST:
         return f"{len(pairs)} pairs."

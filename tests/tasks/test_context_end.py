@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.cutting.context_end import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
+from helm_longctx.tasks.cutting.cutters import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
 from helm_longctx.tasks.cutting.pieces import PieceTokenizer
 from helm_longctx.tasks.prompt import FittedPrompt
 from tests.tasks.tokenizers import EACH, LINES, PARTS, tokenizer_of

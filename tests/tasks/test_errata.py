@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.tasks.errata import FILE, Erratum, read_errata
+from helm_longctx.tasks.benchmark import ERRATA_FILE, Erratum, read_errata
 from helm_longctx.tasks.registry import BENCHMARKS
 
 ROW = {"task": "nq", "instance": "nq-3", "what": "the year is wrong", "source": "https://h/1", "since": "2026-02-27"}
@@ -23,7 +23,7 @@ def package(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
     name = f"errata_{abs(hash((str(folder), text)))}"
     (folder / name).mkdir()
     (folder / name / "__init__.py").touch()
-    (folder / name / FILE).write_text(text)
+    (folder / name / ERRATA_FILE).write_text(text)
     monkeypatch.syspath_prepend(str(folder))
     sys.modules.pop(name, None)
     return name
@@ -67,7 +67,7 @@ def test_a_malformed_line(
 @given(st.text(max_size=50).filter(str.strip))
 def test_any_text_is_an_erratum_or_one_error(text: str) -> None:
     """Any line is an erratum, or ends in an error that names the file and the line."""
-    from helm_longctx.tasks.errata import _parse
+    from helm_longctx.tasks.benchmark import _parse
 
     with pytest.raises(ValueError, match=r"errata\.jsonl: line 7: "):
         _parse(7, text)

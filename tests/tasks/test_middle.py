@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.tasks.cutting.middle import RESERVED, middle_cutter
+from helm_longctx.tasks.cutting.cutters import RESERVED, middle_cutter
 from helm_longctx.tasks.cutting.pieces import PieceTokenizer
 from helm_longctx.tasks.prompt import FittedPrompt
 from helm_longctx.tasks.sample import Sample

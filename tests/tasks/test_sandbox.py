@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.longproc import scoring
-from helm_longctx.benchmarks.longproc.scoring import check_programs, compile_program
+from helm_longctx.benchmarks.longproc import tasks
+from helm_longctx.benchmarks.longproc.tasks import check_programs, compile_program
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import interpreter
 from helm_longctx.tasks.interpreter import TOTAL_SECONDS
@@ -409,7 +409,7 @@ def test_attacks_on_the_compiler(sandbox: None, tmp_path: Path) -> None:
 
 def test_programs_need_a_compiler(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the compiler makes no program out of the smallest one, there is none."""
-    monkeypatch.setattr(scoring, "_COMPILE", "no-compiler")
-    monkeypatch.setattr(scoring, "_try_compiler", scoring._try_compiler.__wrapped__)  # without its memory
+    monkeypatch.setattr(tasks, "_COMPILE", "no-compiler")
+    monkeypatch.setattr(tasks, "_try_compiler", tasks._try_compiler.__wrapped__)  # without its memory
     with pytest.raises(InputError, match=r"needs g\+\+, installed in /usr"):
         check_programs()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
-from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
 
 TASKS = {
     task.template: task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.text import ESTIMATE, estimate_llama2_tokens, read_token_counter
+from helm_longctx.tasks.counting import ESTIMATE, estimate_llama2_tokens, read_token_counter
 
 
 @pytest.mark.parametrize(

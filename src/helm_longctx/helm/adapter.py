@@ -18,7 +18,7 @@ from helm_longctx.helm.style import check_sampling, resolve_style, sends_message
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.models.scoring import with_answers
-from helm_longctx.tasks.cutting.context_end import NoRoomError
+from helm_longctx.tasks.cutting.cutters import NoRoomError
 from helm_longctx.tasks.entry import arguments_of_method, sampling_of_method
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample

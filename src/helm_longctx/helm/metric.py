@@ -35,9 +35,8 @@ from helm_longctx.models.apis.usage import (
 from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import depth_score, metric_fields, nearest_depth, pass_at, task_score
 from helm_longctx.tasks.prompt import remove_thinking
-from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.registry import find_benchmark
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import Sample, find_cut, find_limit
 from helm_longctx.tasks.task import MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}

@@ -1,7 +1,7 @@
 """Cuts prompts that are too long for their length or for the deployment's window, by the task's rule.
 
-HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`). Of a conversation the
-first user turn is cut.
+HELMET cuts the end of the context (`context_cutter`), LV-Eval the middle of the prompt (`middle_cutter`). Of a
+conversation the first user turn is cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
-from helm_longctx.tasks.cutting import context_end, middle
+from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
 
@@ -142,7 +142,7 @@ class Truncator:
             # The official code counts the markup of the chat template, which is not known here, with the context.
             limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
         elif sample.cut in MIDDLE:
-            limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
+            limit = self.window - max(cutters.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code adds the thinking tokens to the output and to the length after the cut (eval.py:69).
             thinking = sample.thinking_tokens
@@ -157,12 +157,12 @@ class Truncator:
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        return middle.counter_with_special_tokens(self.tokenizer())
+        return cutters.counter_with_special_tokens(self.tokenizer())
 
     @cached_property
-    def _cutters(self) -> Mapping[str, middle.MiddleCutter]:
+    def _cutters(self) -> Mapping[str, cutters.MiddleCutter]:
         """The function that cuts a middle by each rule."""
-        cutter = partial(middle.middle_cutter, self.tokenizer())
+        cutter = partial(cutters.middle_cutter, self.tokenizer())
         return {
             "middle": cutter(),
             "middle_joined": cutter(joins=True, evenly=False),
@@ -170,8 +170,8 @@ class Truncator:
         }
 
     @cached_property
-    def _without_end(self) -> context_end.ContextCutter:
-        return context_end.context_cutter(self.tokenizer())
+    def _without_end(self) -> cutters.ContextCutter:
+        return cutters.context_cutter(self.tokenizer())
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
@@ -184,7 +184,7 @@ def load_deployment_counter(name: str) -> Callable[[str], int] | None:
     if not deployment.tokenizer_name:
         return None
     try:
-        return middle.counter_with_special_tokens(_tokenizer(deployment))
+        return cutters.counter_with_special_tokens(_tokenizer(deployment))
     except InputError as error:
         hwarn(f"tokens of {name} are estimated: {error}")
         return None

@@ -39,8 +39,9 @@ from helm_longctx.runs.scores import (
     values_of,
 )
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.runs.scores import InstanceScore, metric_of, read_scores, shown_model
+from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS
-from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import CONDITIONS, task_score
 from helm_longctx.tasks.publications import Published

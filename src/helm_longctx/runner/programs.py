@@ -37,6 +37,7 @@ from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
 from helm_longctx.tasks.methods.method import MAX_REQUESTS
 from helm_longctx.tasks.methods.question import Question, Reply, Step
+from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method, Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 
 if TYPE_CHECKING:

@@ -12,15 +12,21 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Terms
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.errata import Erratum, read_errata
+from helm_longctx.tasks.benchmark import (
+    Benchmark,
+    Category,
+    Erratum,
+    Metric,
+    Terms,
+    read_benchmark,
+    read_errata,
+    task_fields,
+)
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.memory import make_memory_method
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
-from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
+from helm_longctx.tasks.methods.method import Method, Question
+from helm_longctx.tasks.prompt import NO_TEMPLATE, FollowUp, Message, Prompt, Template
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import (
     TEXT,
@@ -39,7 +45,6 @@ from helm_longctx.tasks.task import (
     is_text,
     is_whole,
 )
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 __all__ = [
     "INPUT_TOKENS", "NO_TEMPLATE", "STANDARD", "TEXT", "TEXTS", "Axis", "Baseline", "Benchmark", "Category",

@@ -1,19 +1,85 @@
-"""A benchmark: its tasks in categories, its metrics and its published results.
+"""A benchmark: its tasks in categories, its metrics, its published results and known errors, and what its folder says.
 
 Everything that HELM needs is derived from these objects and from the tasks. No other module has facts about a
-benchmark.
+benchmark. A benchmark's folder has the file `benchmark.yaml`:
+
+    name, title, description, comparability, task_argument, …    as in `Benchmark`
+    revision    repository and commit; on GitHub they are also the `url`, unless the file has one
+    axis        the arguments of `Axis`, with lengths such as `16m`; absent if the benchmark has no lengths
+    data        the arguments of `Terms`, by address
+    metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
+    task        the arguments of `Task` that the tasks share, for `task_fields`
+
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl` and `outputs.py` are found by their names. A
+line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader gives to the
+examples that it finds to be wrong (`Example.errata`).
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cache, cached_property, partial
+from importlib import resources
+from typing import Any
+
+import yaml
 
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
-from helm_longctx.tasks.publications import ModelProperties, Protocol, Published
+from helm_longctx.tasks.publications import ModelProperties, Protocol, Published, read_models, read_protocols
 from helm_longctx.tasks.task import Task
+
+ERRATA_FILE = "errata.jsonl"
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """A known error in the data of a benchmark, of which official scores know nothing.
+
+    Args:
+        since: the day since which it is known.
+        instance: the name of the example; empty for a rule.
+        rule: the name that the loader gives to the examples with the error; empty for an instance.
+        length: the length at which the instance has the error; None for all.
+    """
+
+    task: str
+    what: str
+    source: str
+    since: date
+    instance: str = ""
+    rule: str = ""
+    length: int | None = None
+
+    def concerns(self, instance: str, length: int | None, rules: Collection[str]) -> bool:
+        """Whether an instance of the task has the error."""
+        is_named = self.rule in rules if self.rule else self.instance == instance
+        return is_named and self.length in (None, length)
+
+
+@cache
+def read_errata(package: str) -> tuple[Erratum, ...]:
+    """Read `errata.jsonl` of a benchmark's package. Raises a `ValueError` with the number of a wrong line."""
+    text = (resources.files(package) / ERRATA_FILE).read_text(encoding="utf-8")
+    return tuple(_parse(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+
+
+def _parse(number: int, line: str) -> Erratum:
+    names = {each.name for each in fields(Erratum)}
+    try:
+        row: Mapping[str, Any] = json.loads(line)
+        if unknown := set(row) - names:
+            raise ValueError(f"{', '.join(sorted(unknown))} is unknown; the names are {', '.join(sorted(names))}")
+        if bool(row.get("instance")) == bool(row.get("rule")):
+            raise ValueError("it must have either an instance or a rule")
+        if not all(row[name] and isinstance(row[name], str) for name in ("task", "what", "source")):
+            raise ValueError("task, what and source must be texts")
+        length = parse_length(row["length"]) if "length" in row else None
+        return Erratum(**{**row, "since": date.fromisoformat(row["since"]), "length": length})
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{ERRATA_FILE}: line {number}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -210,3 +276,66 @@ class Benchmark:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
         ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
         return sorted({*task.sizes, *ends})
+
+
+FILE = "benchmark.yaml"
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The loader in C, where PyYAML has it, because every command reads all of these files."""
+
+_STRICT = "The judged score, with 0 for an answer without a verdict."
+_SPREAD = "Difference between the highest and the lowest score of an answer by a jury's judges."
+OF_JUDGES = {
+    "judge_score_strict": Metric("judge_score_strict", "Judged score, strict", _STRICT),
+    "judge_spread": Metric("judge_spread", "Judges' spread", _SPREAD, lower_is_better=True),
+}
+
+
+@cache
+def _read(package: str) -> Mapping[str, Any]:
+    text = (resources.files(package) / FILE).read_text(encoding="utf-8")
+    about: Mapping[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe loader
+    return about
+
+
+def task_fields(package: str) -> dict[str, Any]:
+    """Return the arguments of `Task` that the tasks of a package share."""
+    return _with_tuples(_read(package)["task"])
+
+
+def read_benchmark(
+    package: str,
+    categories: Sequence[Category],
+    metrics: Sequence[Metric] = (),
+    data: Mapping[str, Terms] | None = None,
+    **further: Any,
+) -> Benchmark:
+    """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments."""
+    folder = resources.files(package)
+    about = {name: value for name, value in _read(package).items() if name != "task"}
+    own = [
+        OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
+        for name, each in about.pop("metrics", {}).items()
+    ]
+    terms = {address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()}
+    repository, _, commit = about["revision"].partition("@")
+    axis: dict[str, Any] = {**about.pop("axis", {})}
+    axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
+    published = partial(read_published, package, categories)
+    readers: dict[str, tuple[str, Callable[[], Any]]] = {
+        "published": ("published.csv", published),
+        "models": ("models.csv", partial(read_models, package)),
+        "protocols": ("protocols.yaml", partial(read_protocols, package, further.get("published", published))),
+        "errata": ("errata.jsonl", partial(read_errata, package)),
+    }
+    return Benchmark(
+        **{"url": f"https://github.com/{repository}/tree/{commit}", **_with_tuples(about)}
+        | {"axis": Axis(**axis) if axis else None, "data": terms | {**(data or {})}, "metrics": (*own, *metrics)}
+        | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
+        | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
+        | {"categories": tuple(categories), **further}
+    )
+
+
+def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in about.items()}

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,35 +51,24 @@ Read = Callable[[str, str, Any], Any]
 """(name of the run entry, name of the argument, its value) → the checked value. Raises `InputError` for a wrong one."""
 
 
-def _whole(at_least: int, at_most: int = LARGEST_NUMBER) -> Read:
-    """Make the reader of a whole number in a range."""
-
-    def read(name: str, key: str, value: Any) -> int:
-        try:
-            number = int(str(value))
-        except ValueError:
-            number = at_least - 1  # a text gets the same error as a number that is too small
-        if not at_least <= number <= at_most:
-            limit = "" if at_most == LARGEST_NUMBER else f" to {at_most}"
-            raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
-        return number
-
-    return read
-
-
-def _number(lowest: float, highest: float) -> Read:
-    """Make the reader of a number in a range, both ends included."""
+def _number(kind: type[int] | type[float], lowest: float, highest: float = LARGEST_NUMBER) -> Read:
+    """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
     def read(name: str, key: str, value: Any) -> float:
         try:
-            number = float(str(value))
+            number = kind(str(value))
         except ValueError:
-            number = math.nan
+            number = math.nan  # a text gets the same error as a number out of the range
         if not lowest <= number <= highest:
-            raise bad_argument(name, key, value, f"a number from {lowest:g} to {highest:g}")
+            what = "a whole number" if kind is int else "a number"
+            limit = "" if highest == LARGEST_NUMBER else f" to {highest}"
+            raise bad_argument(name, key, value, f"{what} from {lowest}{limit}")
         return number
 
     return read
+
+
+_whole = partial(_number, int)
 
 
 def _one_of(allowed: tuple[Any, ...]) -> Read:
@@ -122,9 +112,9 @@ _READERS: Mapping[str, Read] = {
     "truncation": _one_of(get_args(Truncation)),
     "judge": _text,
     "repeats": _whole(1, MOST_REPEATS),
-    "top_p": _number(0.001, 1),
+    "top_p": _number(float, 0.001, 1),
     "top_k": _whole(1),
-    "min_p": _number(0, 1),
+    "min_p": _number(float, 0, 1),
     "sampling_seed": _whole(0),
     "retry_cut": read_times,
     "count_with": _text,

@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeVar
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.prompt import Template
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import Template
 
 CUT = "\x1f"
 """Stands for a field of a template where the template is split."""

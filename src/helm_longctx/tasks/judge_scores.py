@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from helm_longctx.tasks.benchmark import Metric
 from helm_longctx.tasks.judgement import ANSWER as ANSWER
 from helm_longctx.tasks.task import Record, Scores, Shape, is_text
 
@@ -21,15 +20,6 @@ BY_JUDGE = ":"
 
 JUDGED = ("judge_score", "judge_score_strict", "judge_spread")
 """The metrics of a task whose main score is a judge's."""
-STRICT = Metric(
-    "judge_score_strict", "Judged score, strict", "The judged score, with 0 for an answer without a verdict."
-)
-SPREAD = Metric(
-    "judge_spread",
-    "Judges' spread",
-    "Difference between the highest and the lowest score of an answer by a jury's judges.",
-    lower_is_better=True,
-)
 
 
 def _is_reply(value: Any) -> bool:

@@ -11,8 +11,6 @@ STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m
 SMALLEST, LARGEST = 250, 16 * 1024**2
 """The range of lengths that can be parsed."""
 
-_HALF = 512
-
 EMPTY = "0k"
 """The notation of the length 0, which stands for questions without filler text."""
 
@@ -52,7 +50,7 @@ def parse_length(value: str | int, where: str = "length") -> int:
 
 def length_label(length: int) -> str:
     """Return the shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
-    if length == _HALF:
+    if length == 512:
         return "0.5k"
     if length % 1024:
         return str(length)

@@ -12,10 +12,10 @@ from traceback import format_tb
 from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, ShapeError, is_format_error, shorten
-from helm_longctx.tasks.methods.question import characters_of
+from helm_longctx.tasks.methods.method import characters_of
 from helm_longctx.tasks.methods.registry import ask, require_method
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import TEXT, TEXTS, Example, Settings, Task
-from helm_longctx.tasks.template import CONTEXT
 
 _log = logging.getLogger(__name__)
 

@@ -1,9 +1,15 @@
-"""A prompt in the styles that models take, and the part of an output that is scored."""
+"""A prompt in the styles that models take, the templates of prompts, and the part of an output that is scored.
+
+A template has a user turn, an answer prefix, and the separator between them.
+"""
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from helm_longctx.errors import ShapeError
@@ -123,3 +129,126 @@ def remove_thinking(output: str) -> str:
     """
     _, end, answer = output.rpartition(THINKING_END)
     return answer.strip() if end else output
+
+
+CONTEXT = "context"
+"""The name of the field with the long text, the only one that may be cut."""
+
+QUESTIONS = ("question", "query", "input")
+"""The names that official templates give the question."""
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+"""A doubled brace, or a name in braces."""
+
+
+def fill(template: str, fields: Mapping[str, object]) -> str:
+    """Fill a template that was read from a file.
+
+    The result equals `str.format` if all placeholders are plain names. Unlike `str.format`, this function never looks
+    up attributes or items of a value, because a downloaded template must not read objects. Placeholders without a field
+    stay unchanged.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0][0]
+        return str(fields[match[1]]) if match[1] in fields else match[0]
+
+    return _PLACEHOLDER.sub(value, template)
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prompt template of a benchmark, as in its official code.
+
+    Args:
+        user: the user turn, with `{field}` placeholders. A chat model gets this text.
+        prefix: the start of the answer. A completion prompt ends with it.
+        separator: the text between the two in a completion prompt.
+    """
+
+    user: str
+    prefix: str
+    separator: str = "\n"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the fields."""
+        return frozenset(self._completion_parts[1])
+
+    @property
+    def has_question(self) -> bool:
+        """Whether there are places for a context and for a question about it."""
+        return CONTEXT in self.names and any(name in self.names for name in QUESTIONS)
+
+    def render(self, fields: Mapping[str, str]) -> Prompt:
+        """Make the prompt of an example from its fields."""
+        # `str.format` is safe here, because these templates are code. `fill` is for downloaded templates.
+        user, prefix = self.user.format(**fields), self.prefix.format(**fields)
+        # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
+        before, place, _ = self.user.partition("{" + CONTEXT + "}")
+        start = len(before.format(**fields))
+        span = (start, start + len(fields[CONTEXT])) if place else None
+        return Prompt([{"role": "user", "content": user}], self.separator, prefix, span)
+
+    def parse(self, prompt: str) -> dict[str, str] | None:
+        """Recover the fields from a rendered prompt, chat or completion; None if this template did not render it.
+
+        Literals are searched from the end of the prompt, because the question is there and the long context before it
+        can contain the same literals.
+        """
+        # The completion is tried first. If the user turn ends with a field, the chat would also match a completion
+        # and add the answer prefix to that field.
+        for literals, names in (self._completion_parts, self._chat_parts):
+            fields = _split_at(prompt, literals, names)
+            if fields is not None:
+                return fields
+        return None
+
+    @cached_property
+    def _chat_parts(self) -> tuple[list[str], list[str]]:
+        return _split_template(self.user)
+
+    @cached_property
+    def _completion_parts(self) -> tuple[list[str], list[str]]:
+        return _split_template(self.user + self.separator + self.prefix)
+
+
+NO_TEMPLATE = Template("", "")
+"""The template of tasks whose examples have their own messages."""
+
+
+def _split_template(text: str) -> tuple[list[str], list[str]]:
+    """Split a template into its literals and field names, in order. There is one literal more than fields."""
+    literals, names = [""], []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        literals[-1] += literal
+        if name is not None:
+            names.append(name)
+            literals.append("")
+    return literals, names
+
+
+def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
+    """Return the fields between the literals of a prompt; None if the prompt lacks these literals in this order."""
+    if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
+        return None
+    first, end = len(literals[0]), len(prompt) - len(literals[-1])
+    fields: dict[str, str] = {}
+    for number in range(len(names) - 1, 0, -1):
+        literal, before, start = literals[number], literals[number - 1], first
+        if names[number] == CONTEXT and literal and before and number > 1:
+            # The field before the context is short, and the context can contain the literal between the two. So the
+            # first occurrence of the literal after the start of that field is the right one.
+            start = prompt.rfind(before, first, end) + len(before)
+            at = prompt.find(literal, start, end)
+        else:
+            # Two adjacent fields have no literal between them. The later one, such as the context after demonstrations,
+            # gets the whole text.
+            at = prompt.rfind(literal, first, end) if literal else first
+        if at < start:
+            return None
+        fields[names[number]] = prompt[at + len(literal) : end]
+        end = at
+    fields[names[0]] = prompt[first:end]
+    return fields

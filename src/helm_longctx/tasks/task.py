@@ -26,8 +26,7 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
-from helm_longctx.tasks.template import QUESTIONS, Template
+from helm_longctx.tasks.prompt import QUESTIONS, FollowUp, Message, Prompt, Template
 
 StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]

@@ -10,9 +10,8 @@ from helm_longctx.data.download import Source
 from helm_longctx.environment import EXTRAS
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.parts import check_fields, check_name, check_properties, check_type
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import ARGUMENTS, Entry, check_entry, parse_entry
-from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import CONDITIONS, LIKELIHOODS
 from helm_longctx.tasks.outputs import OutputReader

@@ -7,9 +7,16 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.beam.official import EVALUATION, METHODS, PROMPTS
-from helm_longctx.benchmarks.beam.scoring import ABILITIES, read_item
-from helm_longctx.benchmarks.beam.tasks import CHATS, LONGEST, find_source
+from helm_longctx.benchmarks.beam.tasks import (
+    ABILITIES,
+    CHATS,
+    EVALUATION,
+    LONGEST,
+    METHODS,
+    PROMPTS,
+    find_source,
+    read_item,
+)
 from tests.support.fabricate_words import words, write
 
 JUDGE = "Item: <rubric_item>\nAnswer: <llm_response>\nQuestion: <question>"

@@ -10,9 +10,17 @@ import pytest
 
 from helm_longctx.benchmarks.beam import BENCHMARK
 from helm_longctx.benchmarks.beam.judge import RubricAnnotator
-from helm_longctx.benchmarks.beam.official import PROMPTS, read_texts
-from helm_longctx.benchmarks.beam.scoring import ORDERING, align, judge_prompts, read_item, score_order
-from helm_longctx.benchmarks.beam.tasks import CHATS, find_source
+from helm_longctx.benchmarks.beam.tasks import (
+    CHATS,
+    ORDERING,
+    PROMPTS,
+    align,
+    find_source,
+    judge_prompts,
+    read_item,
+    read_texts,
+    score_order,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks.loading import load_examples

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.fresh_text.material import associations, categories
+from helm_longctx.benchmarks.fresh_text.tasks import associations, categories
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.gsm_infinite import BENCHMARK
-from helm_longctx.benchmarks.gsm_infinite.data import SHARES
-from helm_longctx.benchmarks.gsm_infinite.tasks import read_verdict
+from helm_longctx.benchmarks.gsm_infinite.tasks import SHARES, read_verdict
 from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 

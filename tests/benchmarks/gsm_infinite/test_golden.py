@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.gsm_infinite import BENCHMARK, data
+from helm_longctx.benchmarks.gsm_infinite import BENCHMARK, tasks
 from helm_longctx.benchmarks.gsm_infinite.tasks import JUDGEMENT, score_number
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -81,14 +81,14 @@ def test_lengths(tmp_path: Path) -> None:
     assert short.fields["context"].count("assign") == 1
     (long, *_) = draw(tmp_path, length=131072, num_samples=10)
     # The noise is a tree of its own, whose root has no statement.
-    assert long.fields["context"].count("assign") == int(data.official_tokens(131072) * 828 / 9668)
+    assert long.fields["context"].count("assign") == int(tasks.official_tokens(131072) * 828 / 9668)
     assert [SYMBOLIC.official_sample(Settings(length)) for length in (0, 8192, 5000, 9_000_000)] == [
         5000,
         3000,
         1000,
         1000,
     ]
-    assert [data.official_tokens(length) for length in (8192, 1 << 20, 5000)] == [8000, 1_024_000, 5000]
+    assert [tasks.official_tokens(length) for length in (8192, 1 << 20, 5000)] == [8000, 1_024_000, 5000]
 
 
 def test_faulty_row(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.helmet.data.alce import all_documents, documents
+from helm_longctx.benchmarks.helmet.data.passages import all_documents, write_documents
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from tests.support.tasks import load
@@ -51,7 +51,7 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
 def test_a_document_is_text() -> None:
     """Braces in a document or in the prompt file's template reach no attribute and raise nothing."""
     docs = [{"title": "{ID}", "text": "{text.__class__} {"}]
-    shown = documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
+    shown = write_documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
     assert shown == "[1]({ID}): {text.__class__} { {title.__class__}"
 
 
@@ -82,6 +82,6 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
 
 
 def _forget() -> None:
-    from helm_longctx.benchmarks.helmet.data import alce
+    from helm_longctx.benchmarks.helmet.data import passages
 
-    alce._open.cache_clear()
+    passages._open.cache_clear()

@@ -13,8 +13,8 @@ from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import UnseededShuffles
-from helm_longctx.tasks.text import TextCutter
 from tests.support.fabricate_books import llama_like
 from tests.support.fabricate_words import write
 from tests.support.tasks import load, load_asked

@@ -15,10 +15,10 @@ from helm_longctx.benchmarks.helmet.release import LLAMA_2
 from helm_longctx.benchmarks.helmet.tasks import HELMET, RULER
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.counting import estimate_llama2_tokens
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Task
-from helm_longctx.tasks.text import estimate_llama2_tokens
 from tests.support.tasks import entry_of
 
 WITHOUT_DEPTH = ("ruler_cwe", "ruler_fwe", "ruler_vt")

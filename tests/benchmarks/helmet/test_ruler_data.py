@@ -13,32 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data import ruler
-from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
-from helm_longctx.benchmarks.helmet.data.ruler import Maker
+from helm_longctx.benchmarks.helmet.data import recall
+from helm_longctx.benchmarks.helmet.data.recall import Maker, _ruler, evidence_depth
 from helm_longctx.data.jsonl import Row
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.prompt import Template
 
 NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
 QUESTIONS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
 NIAH: dict[str, Maker] = {
-    "noise": partial(ruler.hide_needles, haystack="noise"),
-    "prose": partial(ruler.hide_needles, haystack="prose"),
-    "prose_uuid": partial(ruler.hide_needles, haystack="prose", kind="uuids"),
-    "multikey_prose": partial(ruler.hide_needles, haystack="prose", keys=4),
-    "multiquery": partial(ruler.hide_needles, haystack="prose", keys=4, queries=4),
+    "noise": partial(recall.hide_needles, haystack="noise"),
+    "prose": partial(recall.hide_needles, haystack="prose"),
+    "prose_uuid": partial(recall.hide_needles, haystack="prose", kind="uuids"),
+    "multikey_prose": partial(recall.hide_needles, haystack="prose", keys=4),
+    "multiquery": partial(recall.hide_needles, haystack="prose", keys=4, queries=4),
 }
 ANSWERS = {
     **dict.fromkeys([*NIAH.values()][:4], (NEEDLE, 1)),
     NIAH["multiquery"]: (NEEDLES, 4),
-    ruler.common_words: (Template(prompts.CWE_USER, prompts.CWE_PREFIX), 10),
-    ruler.frequent_words: (Template(prompts.FWE_USER, prompts.FWE_PREFIX), 3),
-    ruler.variable_tracking: (Template(prompts.VT_USER, prompts.VT_PREFIX), 5),
-    ruler.one_hop_questions: (QUESTIONS, 1),
-    ruler.two_hop_questions: (QUESTIONS, 1),
+    recall.common_words: (Template(prompts.CWE_USER, prompts.CWE_PREFIX), 10),
+    recall.frequent_words: (Template(prompts.FWE_USER, prompts.FWE_PREFIX), 3),
+    recall.variable_tracking: (Template(prompts.VT_USER, prompts.VT_PREFIX), 5),
+    recall.one_hop_questions: (QUESTIONS, 1),
+    recall.two_hop_questions: (QUESTIONS, 1),
 }
-NO_DEPTH = {ruler.common_words, ruler.frequent_words, ruler.variable_tracking}
+NO_DEPTH = {recall.common_words, recall.frequent_words, recall.variable_tracking}
 
 
 def name(make: Maker) -> str:
@@ -135,7 +134,7 @@ def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
 def test_noise_is_repeated() -> None:
     """The repeated haystack has one passage for each unit, and the needle is on its own line."""
     lines = row_of(NIAH["noise"], 50)["context"].split("\n")
-    assert Counter(lines)[ruler.texts()["noise"]] == 50
+    assert Counter(lines)[recall.texts()["noise"]] == 50
     assert len(lines) == 51
 
 
@@ -162,7 +161,7 @@ def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
 @given(units=UNITS, seed=SEEDS)
 def test_common_words_are_common(units: int, seed: int) -> None:
     """Ten words occur thirty times, and all other words occur three times."""
-    row = row_of(ruler.common_words, units, seed)
+    row = row_of(recall.common_words, units, seed)
     counts = Counter(entries(row["context"]))
     assert {word for word, count in counts.items() if count == 30} == set(row["answer"])
     assert sorted(counts.values()) == [3] * units + [30] * 10
@@ -170,7 +169,7 @@ def test_common_words_are_common(units: int, seed: int) -> None:
 
 def test_common_words_example_is_solved() -> None:
     """The worked example has RULER's frequencies and the right answer, and shares no word with the row."""
-    row = row_of(ruler.common_words)
+    row = row_of(recall.common_words)
     example, solution = row["example"].split(prompts.CWE_PREFIX)
     counts = Counter(entries(example.split("\n")[1]))
     assert {word for word, count in counts.items() if count == 10} == set(entries(solution))
@@ -180,7 +179,7 @@ def test_common_words_example_is_solved() -> None:
 
 def test_common_words_do_not_end() -> None:
     """A context with more words than the list has distinct compounds, too."""
-    counts = Counter(entries(row_of(ruler.common_words, 20_000)["context"]))
+    counts = Counter(entries(row_of(recall.common_words, 20_000)["context"]))
     assert len(counts) == 20_010
     assert max(map(len, counts)) < 60
 
@@ -188,10 +187,10 @@ def test_common_words_do_not_end() -> None:
 @given(units=st.integers(1, 3000), seed=SEEDS)
 def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
     """The three answers are, after the dots, the most frequent words in strict order."""
-    row = row_of(ruler.frequent_words, units, seed)
+    row = row_of(recall.frequent_words, units, seed)
     (noise, most), *coded = Counter(row["context"].split(" ")).most_common()
     counts = [most, *(count for _, count in coded[:3]), coded[3][1] if len(coded) > 3 else 0]
-    assert noise == ruler.NOISE_WORD
+    assert noise == recall.NOISE_WORD
     assert [word for word, _ in coded[:3]] == row["answer"]
     assert all(more > fewer for more, fewer in pairwise(counts))
     assert all(re.fullmatch("[a-z]{6}", word) for word, _ in coded)
@@ -199,30 +198,30 @@ def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
 
 def test_frequencies_are_zipf() -> None:
     """The k-th word occurs 1/k² times as often as the first word."""
-    counts = [count for _, count in Counter(row_of(ruler.frequent_words, 50_000)["context"].split()).most_common(8)]
+    counts = [count for _, count in Counter(row_of(recall.frequent_words, 50_000)["context"].split()).most_common(8)]
     assert [count / counts[0] for count in counts] == pytest.approx([1 / k**2 for k in range(1, 9)], rel=0.01)
 
 
 @given(units=UNITS, seed=SEEDS)
 def test_the_chain_resolves(units: int, seed: int) -> None:
     """The assignments, executed in order, give the wanted value to the answers and to no other variable."""
-    row = row_of(ruler.variable_tracking, units, seed)
+    row = row_of(recall.variable_tracking, units, seed)
     assert assigned(row["context"]) == {row["query"]: row["answer"]}
     assert row["num_v"] == len(row["answer"]) == 5
 
 
 def test_the_chain_is_spread() -> None:
     """The assignments stand in different places of the noise."""
-    places = [row_of(ruler.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
-    row = row_of(ruler.variable_tracking, 300)
+    places = [row_of(recall.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
+    row = row_of(recall.variable_tracking, 300)
     assert len(set(places)) > 15
-    assert row["context"].count(ruler.texts()["noise"]) == 300
+    assert row["context"].count(recall.texts()["noise"]) == 300
     assert evidence_depth(row["context"], row["answer"][-1:]) > 0.4
 
 
 def test_the_chain_example_is_solved() -> None:
     """The worked example resolves to its answer, and shares neither its value nor its variables with the row."""
-    row = row_of(ruler.variable_tracking)
+    row = row_of(recall.variable_tracking)
     example, solution = row["example"].split(", they are: ")
     ((value, names),) = assigned(example).items()
     assert solution.split() == names
@@ -234,7 +233,7 @@ def test_the_chain_example_is_solved() -> None:
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_document_answers(units: int, seed: int, depth: float) -> None:
     """Exactly one document has the name in the question, and it alone has the answer."""
-    row = row_of(ruler.one_hop_questions, units, seed, depth)
+    row = row_of(recall.one_hop_questions, units, seed, depth)
     texts = documents(row)
     assert len(texts) == units
     (asked,) = [text for text in texts if row["answer"][0] in text]
@@ -245,7 +244,7 @@ def test_one_document_answers(units: int, seed: int, depth: float) -> None:
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_two_documents_answer(units: int, seed: int, depth: float) -> None:
     """One document has the name in the question and the title of another document, which alone has the answer."""
-    row = row_of(ruler.two_hop_questions, units, seed, depth)
+    row = row_of(recall.two_hop_questions, units, seed, depth)
     texts = documents(row)
     assert len(texts) == max(2, units)
     (second,) = [text for text in texts if row["answer"][0] in text]
@@ -257,11 +256,11 @@ def test_two_documents_answer(units: int, seed: int, depth: float) -> None:
     assert texts.index(second) == round(depth * (len(texts) - 1))
 
 
-@makers(ruler.one_hop_questions, ruler.two_hop_questions)
+@makers(recall.one_hop_questions, recall.two_hop_questions)
 def test_questions_are_of_several_kinds(make: Maker) -> None:
     """The rows of a file ask several kinds of questions."""
     asked = {re.sub(subject(q), "…", q) for q in (row_of(make, 4, seed)["question"] for seed in range(60))}
-    assert len(asked) == (5 if make is ruler.one_hop_questions else 3)
+    assert len(asked) == (5 if make is recall.one_hop_questions else 3)
 
 
 def subject(question: str) -> str:

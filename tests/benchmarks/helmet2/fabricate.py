@@ -7,8 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.helmet.helmet2.data import LLAMA_3, LONGBENCH
-from helm_longctx.benchmarks.helmet.helmet2.tasks import HELMET2
+from helm_longctx.benchmarks.helmet.helmet2.tasks import HELMET2, LLAMA_3, LONGBENCH
 from tests.support.fabricate import json_kv_rows, niah_rows, ruler_rows
 from tests.support.fabricate_words import words, write
 from tests.tasks import tokenizers

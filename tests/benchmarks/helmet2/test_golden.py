@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.graphwalks import BENCHMARK as GRAPHWALKS
-from helm_longctx.benchmarks.helmet.helmet2 import BENCHMARK, data
+from helm_longctx.benchmarks.helmet.helmet2 import BENCHMARK, tasks
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both forms of every prompt, the references and the order are the official ones, also if the text is cut."""
     name, _, label = case.rpartition("_")
-    monkeypatch.setattr(data, "CLASSES", CLASSES)
+    monkeypatch.setattr(tasks, "CLASSES", CLASSES)
     task = BENCHMARK.task({"longbenchv2": "multiple_choice"}.get(name, name.removeprefix("graphwalk_")))
     length = int(label) if name == "longbenchv2" else length_of(task.name)
     found = []
@@ -64,7 +64,7 @@ def test_a_choice_in_words() -> None:
 def test_the_lexical_baseline_answers_graphs_and_choices(style: str, root: DataRoot, monkeypatch) -> None:
     """The lexical baseline answers a graph in OpenAI's words and LongBench v2's question, although the prompts are
     HELMET's."""
-    monkeypatch.setattr(data, "CLASSES", CLASSES)
+    monkeypatch.setattr(tasks, "CLASSES", CLASSES)
     walk, bfs = GRAPHWALKS.task("bfs"), BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
     context, operation, question = graph.messages[0]["content"].partition("\n\nOperation:")

@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.longbench.tasks import BY_LENGTH
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.tasks.cutting.middle import RESERVED
+from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.longbench.fabricate import build_longbench, dataset_of, deep_records, records

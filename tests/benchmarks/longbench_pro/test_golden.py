@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.longbench_pro import BENCHMARK
-from helm_longctx.benchmarks.longbench_pro.scoring import normalize
-from helm_longctx.benchmarks.longbench_pro.tasks import SIZES, TASKS, name_of
+from helm_longctx.benchmarks.longbench_pro.tasks import SIZES, TASKS, name_of, normalize
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.tasks.cutting.middle import RESERVED
+from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings

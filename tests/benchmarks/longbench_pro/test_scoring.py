@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.longbench_pro import BENCHMARK
-from helm_longctx.benchmarks.longbench_pro.scoring import ndcg, pairwise_accuracy, read_lines
-from helm_longctx.benchmarks.longbench_pro.tasks import PARTIAL, TASKS, answer_lines, name_of
+from helm_longctx.benchmarks.longbench_pro.tasks import (
+    PARTIAL,
+    TASKS,
+    answer_lines,
+    name_of,
+    ndcg,
+    pairwise_accuracy,
+    read_lines,
+)
 
 NAMES = st.sampled_from(["", "a", "b", "c", "d", "e f", "北京", "ß"])
 LISTS = st.lists(NAMES, min_size=1, max_size=8)

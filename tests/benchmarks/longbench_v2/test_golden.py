@@ -18,7 +18,7 @@ from helm_longctx.benchmarks.longbench_v2.tasks import BY_CLASS, COT, LETTERS, P
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.tasks.cutting.middle import RESERVED
+from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.prompt import FollowUp
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.longproc import scoring
+from helm_longctx.benchmarks.longproc import tasks
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
-from helm_longctx.benchmarks.longproc.scoring import EVALUATORS
+from helm_longctx.benchmarks.longproc.tasks import EVALUATORS
 from tests.benchmarks.longproc.fabricate import PROGRAMS, build_longproc, cases
 from tests.benchmarks.longproc.make_golden import item_text
 from tests.support.official import digest
@@ -56,7 +56,7 @@ def scored(root: Path) -> Scored:
         for problem in problems(task, level, root)
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "passes", lambda code, tests: True)
+        patch.setattr(tasks, "passes", lambda code, tests: True)
         return [
             (
                 task,
@@ -98,11 +98,11 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that are right, wrong, late, or crash have the official scores when they run in the sandbox."""
     require_sandbox(monkeypatch)
     # Several outputs have the same program.
-    monkeypatch.setattr(scoring, "compile_program", cache(scoring.compile_program))
+    monkeypatch.setattr(tasks, "compile_program", cache(tasks.compile_program))
     endless = [name for name in PROGRAMS if "endless" in name]
     scores = score_programs([name for name in PROGRAMS if name not in endless])
     # A program that never ends is late at any limit, so a short one saves time.
-    monkeypatch.setattr(scoring, "SECONDS", 0.5)
+    monkeypatch.setattr(tasks, "SECONDS", 0.5)
     scores |= score_programs(endless)
     assert scores == {name: json.loads(said) for name, said in GOLDEN["programs"].items()}
     assert sum(found["accuracy"] for found in scores.values()) >= 10

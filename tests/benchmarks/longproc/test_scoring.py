@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import helm_longctx.plugin  # noqa: F401  # registers the run entries
-from helm_longctx.benchmarks.longproc import countdown, scoring, travel
+from helm_longctx.benchmarks.longproc import countdown, tasks, travel
 from helm_longctx.cli.records import score
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
@@ -75,11 +75,11 @@ def test_demonstrations_are_solutions(numbers: list[int], target: int) -> None:
     except ValueError:
         return
     assert countdown.is_solution(numbers, target, "\n".join(solution))
-    assert scoring.extract_tag(text, "Solution") == "\n".join(solution)
+    assert tasks.extract_tag(text, "Solution") == "\n".join(solution)
     item = {"nums": numbers, "target": target, "reference_output": text}
-    assert scoring.score_countdown({"prediction": text, "item": item})["accuracy"] == 1
+    assert tasks.score_countdown({"prediction": text, "item": item})["accuracy"] == 1
     half = text[: len(text) // 2]
-    assert scoring.score_countdown({"prediction": half, "item": item})["accuracy"] == 0
+    assert tasks.score_countdown({"prediction": half, "item": item})["accuracy"] == 0
 
 
 CELLS = st.text(st.sampled_from("aB1 the\t\n\"'\r,é€\x00"), max_size=60)
@@ -89,21 +89,21 @@ CELLS = st.text(st.sampled_from("aB1 the\t\n\"'\r,é€\x00"), max_size=60)
 def test_tables(output: str, reference: str) -> None:
     """The scores of any text are between 0 and 1, and the reference itself is right or has no table."""
     record = {"prediction": output, "item": {"reference_output": reference}}
-    assert all(0 <= value <= 1 for value in scoring.score_html_to_tsv(record).values())
-    own = scoring.score_html_to_tsv({"prediction": reference, "item": {"reference_output": reference}})
+    assert all(0 <= value <= 1 for value in tasks.score_html_to_tsv(record).values())
+    own = tasks.score_html_to_tsv({"prediction": reference, "item": {"reference_output": reference}})
     assert set(own.values()) in ({0.0}, {1.0}) or "```" in reference
 
 
 @given(st.text(st.sampled_from("ab-\n \u2028\x0b'\u2019"), max_size=40))
 def test_beliefs(text: str) -> None:
     """A text is right as its own reference, also if it has no beliefs."""
-    assert scoring.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})["accuracy"] == 1
+    assert tasks.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})["accuracy"] == 1
 
 
 @given(st.text(st.sampled_from("<Route>/ab\n"), max_size=40))
 def test_tags(text: str) -> None:
     """A tag's text has no white space around it."""
-    found = scoring.extract_tag(text, "Route")
+    found = tasks.extract_tag(text, "Route")
     assert found is None or found == found.strip()
 
 
@@ -112,12 +112,12 @@ def test_items(wrapped: bool) -> None:
     """A record's item may be the whole official data point, or the item in it."""
     item = {"reference_output": "From A, take a bus to B."}
     record = {"prediction": "<Route>From A, take a bus to B.</Route>", "item": {"item": item} if wrapped else item}
-    assert scoring.score_path_traversal(record)["accuracy"] == 1
+    assert tasks.score_path_traversal(record)["accuracy"] == 1
 
 
 def test_beliefs_where_none_are_expected() -> None:
     """An item without expected beliefs has no score, where the official code divides by zero."""
-    assert scoring.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
+    assert tasks.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
 
 
 def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +125,8 @@ def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv(SETTING, raising=False)
     item = {"testcases": [[["1"], ["1"]]]}
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
-        scoring.score_pseudo_to_code({"prediction": "```c++\nint main() {}\n```", "item": item})
-    scores = scoring.score_pseudo_to_code({"prediction": "int main() {}", "item": item})
+        tasks.score_pseudo_to_code({"prediction": "```c++\nint main() {}\n```", "item": item})
+    scores = tasks.score_pseudo_to_code({"prediction": "int main() {}", "item": item})
     assert scores == {"accuracy": 0, "partial_accuracy": 0, "extraction_rate": 0}
 
 
@@ -145,17 +145,15 @@ def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
 def test_items_of_programs(tests: object) -> None:
     """Test cases must be pairs of lists of lines."""
-    assert not scoring.EVALUATORS["pseudo_to_code"].item["testcases"](tests)
-    assert scoring.EVALUATORS["pseudo_to_code"].item["testcases"]([[["1"], []]])
+    assert not tasks.EVALUATORS["pseudo_to_code"].item["testcases"](tests)
+    assert tasks.EVALUATORS["pseudo_to_code"].item["testcases"]([[["1"], []]])
 
 
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler gets any text of a model, also half a character, which the official code cannot write to a file."""
     sent: list[bytes] = []
-    monkeypatch.setattr(
-        scoring, "run", lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1)
-    )
-    assert scoring.compile_program("int main() {} // \ud800") is None
+    monkeypatch.setattr(tasks, "run", lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1))
+    assert tasks.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]
 
 

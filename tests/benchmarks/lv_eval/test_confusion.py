@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.lv_eval.scoring import confusion
+from helm_longctx.benchmarks.lv_eval.tasks import confusion
 from helm_longctx.errors import InputError
 
 ENGLISH = {

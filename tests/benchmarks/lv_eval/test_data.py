@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.data import confusing_facts
-from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL, confusing_facts
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings

@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks.cutting.middle import middle_cutter
+from helm_longctx.tasks.cutting.cutters import middle_cutter
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 from tests.support.official import digest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.lv_eval import scoring
+from helm_longctx.benchmarks.lv_eval import tasks
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS
 from helm_longctx.errors import InputError
 
@@ -48,13 +48,13 @@ def test_without_references_an_item_scores_0(dataset) -> None:
     assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.scoring.names[0]: 0}
 
 
-@pytest.mark.parametrize("score", [scoring.score_gated_en, scoring.score_gated_zh])
+@pytest.mark.parametrize("score", [tasks.GATED_EN.score, tasks.GATED_ZH.score])
 @given(prediction=TEXT, reference=TEXT, keywords=TEXT)
 def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keywords: str) -> None:
     """The gated F1 is the F1 if the recall of keywords is high enough, and 0 otherwise."""
     scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
     if "keyword_recall" in scores:
-        least = 0.2 if score is scoring.score_gated_en else 0.4
+        least = 0.2 if score is tasks.GATED_EN.score else 0.4
         assert scores["f1_gated"] == (scores["f1_before_gate"] if scores["keyword_recall"] >= least else 0)
 
 
@@ -62,7 +62,7 @@ def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keyw
     ("score", "prediction", "reference", "keywords", "expected"),
     [
         (
-            scoring.score_gated_en,
+            tasks.GATED_EN.score,
             "There is no mention of Martin or independent publishing of digital books in the passage. The passage appears"
             " to be about a research paper on contour completion using deep structure priors.",
             "Martin began independent publishing her books as digital books in **2020**.",
@@ -70,21 +70,21 @@ def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keyw
             {"f1_before_gate": 0.30769230769230765, "f1_gated": 0, "keyword_recall": 0},
         ),
         (
-            scoring.score_gated_en,
+            tasks.GATED_EN.score,
             "For services to Medicine and to the community in the Cayman Islands.",
             "For his services to **music**.",
             "services to music",
             {"f1_before_gate": 0.4, "f1_gated": 0.4, "keyword_recall": 1 / 3},
         ),
         (
-            scoring.score_plain_en,
+            tasks.PLAIN_EN.score,
             "Low mechanical flexibility.",
             "**Increased** mechanical flexibility.",
             "Increased mechanical flexibility.",
             {"f1": 2 / 3},
         ),
         (
-            scoring.score_gated_zh,
+            tasks.GATED_ZH.score,
             "根据文章26中的内容，电影《毕业风暴》的导演是提莫·贝克曼贝托夫（TimurBekmambetov）。",
             "《毕业风暴》的导演是罗马尼亚导演**克里斯汀穆基**。",
             "克里斯汀穆基",
@@ -102,18 +102,18 @@ def test_official_examples(score, prediction: str, reference: str, keywords: str
 def test_keywords_without_words() -> None:
     """Keywords without words give only the F1 before the gate, where the official code divides by zero."""
     record = {"prediction": "x", "references": ["x"], "answer_keywords": "..."}
-    assert scoring.score_gated_en(record) == {"f1_before_gate": 1}
-    assert scoring.score_gated_zh({**record, "references": ["。"]}) == {"f1_before_gate": 0}
+    assert tasks.GATED_EN.score(record) == {"f1_before_gate": 1}
+    assert tasks.GATED_ZH.score({**record, "references": ["。"]}) == {"f1_before_gate": 0}
 
 
 def test_missing_keywords() -> None:
     """Without keywords English has no gate, and Chinese takes the reference in their place."""
     record = {"prediction": "和 x", "references": ["和 y z w"]}
-    assert scoring.score_gated_en(record) == {"f1_gated": 1 / 3, "f1_before_gate": 1 / 3}
-    assert scoring.score_gated_zh(record) == {"f1_gated": 0, "f1_before_gate": 1 / 3, "keyword_recall": 0}
+    assert tasks.GATED_EN.score(record) == {"f1_gated": 1 / 3, "f1_before_gate": 1 / 3}
+    assert tasks.GATED_ZH.score(record) == {"f1_gated": 0, "f1_before_gate": 1 / 3, "keyword_recall": 0}
 
 
 def test_keywords_must_be_text() -> None:
     """A list of keywords ends in an error that names the column."""
     with pytest.raises(InputError, match="answer_keywords must be text or nothing, found list"):
-        scoring.score_gated_en({"prediction": "x", "references": ["x"], "answer_keywords": ["x"]})
+        tasks.GATED_EN.score({"prediction": "x", "references": ["x"], "answer_keywords": ["x"]})

@@ -17,8 +17,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from helm_longctx.benchmarks.oneruler.generate import LANGUAGES, NOUNS, WITHOUT_MODEL
-from helm_longctx.benchmarks.oneruler.tasks import LISTS, NEEDLES, ONERULER
+from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, LISTS, NEEDLES, NOUNS, ONERULER, WITHOUT_MODEL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Settings

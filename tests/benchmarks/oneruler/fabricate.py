@@ -10,8 +10,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from helm_longctx.benchmarks.oneruler.generate import COMMON, LANGUAGES, NOUNS, WITHOUT_MODEL
-from helm_longctx.benchmarks.oneruler.tasks import NONE
+from helm_longctx.benchmarks.oneruler.tasks import COMMON, LANGUAGES, NONE, NOUNS, WITHOUT_MODEL
 from tests.support.fabricate import words
 
 SENTENCES = 40

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.oneruler.generate import LANGUAGES, NOUNS
-from helm_longctx.benchmarks.oneruler.tasks import LISTS, NEEDLES
+from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, LISTS, NEEDLES, NOUNS
 from tests.benchmarks.oneruler.fabricate import build_oneruler, score_cases, tokenizer
 from tests.support.official import parse_folders, run_official, write_golden
 

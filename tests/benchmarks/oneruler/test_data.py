@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.oneruler import tasks
-from helm_longctx.benchmarks.oneruler.generate import LANGUAGES, Material, fill_length
-from helm_longctx.benchmarks.oneruler.tasks import ONERULER
+from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, ONERULER, Material, fill_length
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.counting import make_counter

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.oneruler.generate import LANGUAGES
-from helm_longctx.benchmarks.oneruler.tasks import LISTS, NEEDLES, ONERULER
+from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, LISTS, NEEDLES, ONERULER
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Settings

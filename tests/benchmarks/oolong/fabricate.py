@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT, TEXT, find_real_rows, find_synth_rows
-from helm_longctx.benchmarks.oolong.pairs import DATASET
-from helm_longctx.benchmarks.oolong.pairs import LABELS as PAIR_LABELS
+from helm_longctx.benchmarks.oolong.data import DATASET, LABELLED_TEXT, TEXT, find_real_rows, find_synth_rows
+from helm_longctx.benchmarks.oolong.data import LABELS as PAIR_LABELS
 from helm_longctx.benchmarks.oolong.tasks import OOLONG, TEST, VALIDATION
 from tests.support.fabricate import words, write
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from helm_longctx.benchmarks.oolong import scoring
+from helm_longctx.benchmarks.oolong import tasks
 from helm_longctx.benchmarks.oolong.data import REAL, SYNTH, find_synth_rows
 from helm_longctx.benchmarks.oolong.tasks import OOLONG
 from helm_longctx.data.fetch import ensure
@@ -119,8 +119,8 @@ def test_several_right_labels_are_an_erratum(tmp_path: Path) -> None:
 def test_an_incomplete_date_is_wrong_on_every_day() -> None:
     """A date without a year, month or day is wrong, and does not take what it lacks from the day of scoring."""
     gold = "2023-01-05 00:00:00"
-    assert scoring.is_date("Jan 5, 2023", gold)
-    assert not any(scoring.is_date(text, gold) for text in ("January 2023", "2023", "5 January", "Thursday"))
+    assert tasks.is_date("Jan 5, 2023", gold)
+    assert not any(tasks.is_date(text, gold) for text in ("January 2023", "2023", "5 January", "Thursday"))
 
 
 def test_published_scores() -> None:
@@ -162,7 +162,7 @@ def test_the_lexical_baseline_counts(root: DataRoot) -> None:
 def test_any_output_is_scored(output: str, reference: str, kind: str) -> None:
     """Every output gets both scores from 0 to 1, whatever is in it and in the reference."""
     record = {"prediction": output, "references": [reference], "answer_type": f"ANSWER_TYPE.{kind}"}
-    for credit in (scoring.credit_synth, scoring.credit_real):
-        scores = scoring.score(record, credit)
+    for credit in (tasks.credit_synth, tasks.credit_real):
+        scores = tasks.score(record, credit)
         assert scores.keys() == {"credit", "exact"}
         assert 0 <= scores["credit"] <= 1

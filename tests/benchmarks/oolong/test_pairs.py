@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT, TEXT, find_synth_rows
-from helm_longctx.benchmarks.oolong.pairs import score_pairs
+from helm_longctx.benchmarks.oolong.data import LABELLED_TEXT, TEXT, find_synth_rows, score_pairs
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS, PAIR_QUESTION
 from helm_longctx.benchmarks.oolong.tasks import OOLONG
 from helm_longctx.data.root import DataRoot

@@ -12,7 +12,7 @@ import orjson
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from helm_longctx.benchmarks.ruler import prompts
-from helm_longctx.benchmarks.ruler.generate import ESSAYS, HOTPOTQA, SQUAD, WORDS
+from helm_longctx.benchmarks.ruler.tasks import ESSAYS, HOTPOTQA, SQUAD, WORDS
 from helm_longctx.tasks.counting import CountTokens, make_counter
 from tests.support.fabricate_words import words
 from tests.tasks.tokenizers import LLAMA_3

@@ -12,8 +12,15 @@ import pytest
 from nltk.tokenize.punkt import PunktTokenizer
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from helm_longctx.benchmarks.ruler.generate import ESSAYS, draw_chain, read_essays, track_variables, write_uuid
-from helm_longctx.benchmarks.ruler.tasks import score_all, score_any
+from helm_longctx.benchmarks.ruler.tasks import (
+    ESSAYS,
+    draw_chain,
+    read_essays,
+    score_all,
+    score_any,
+    track_variables,
+    write_uuid,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import sentences

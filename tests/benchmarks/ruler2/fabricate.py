@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.ruler2.generate import HOTPOTQA, MMLU
-from helm_longctx.benchmarks.ruler2.tasks import RULER2
+from helm_longctx.benchmarks.ruler2.tasks import HOTPOTQA, MMLU, RULER2
 from tests.support.fabricate import words, write
 
 TASKS = tuple(task.name for task in RULER2.tasks)

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from helm_longctx.benchmarks.ruler2 import tasks
-from helm_longctx.benchmarks.ruler2.generate import HOTPOTQA, MMLU, read_hotpotqa, read_mmlu, write_ordinal
-from helm_longctx.benchmarks.ruler2.tasks import RULER2
+from helm_longctx.benchmarks.ruler2.tasks import HOTPOTQA, MMLU, RULER2, read_hotpotqa, read_mmlu, write_ordinal
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError

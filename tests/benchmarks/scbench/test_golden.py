@@ -14,7 +14,7 @@ import pytest
 
 from helm_longctx.benchmarks.scbench import BENCHMARK
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS
-from helm_longctx.benchmarks.scbench.scoring import MEASURES, compare_functions, find_function, is_right_function
+from helm_longctx.benchmarks.scbench.tasks import MEASURES, compare_functions, find_function, is_right_function
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator

@@ -8,7 +8,7 @@ from typing import Literal
 from helm_longctx.apps.gate.answers import AnswerPair
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.tasks.prompt_cuts import OTHER_TOKENIZER, is_cut
+from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
 
 _COUNT, _EXPECTED = "billed_prompt_tokens", "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""

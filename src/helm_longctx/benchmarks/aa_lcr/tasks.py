@@ -20,7 +20,7 @@ from helm_longctx.benchmarks.aa_lcr import prompts
 from helm_longctx.data.tables import read_csv
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import Category, DataRoot, InputError, Judgement, PinnedFile, Template, WheelFile
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task

@@ -1,6 +1,6 @@
 """The prompt around a context and a question, and the judge's prompt. Both are our own."""
 
-from helm_longctx.tasks.template import Template
+from helm_longctx.tasks.prompt import Template
 
 # fmt: off
 PROMPT = Template("<documents>\n{context}\n</documents>\n\n{question}", "", separator="")

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from helm_longctx.benchmarks.beam.scoring import is_same
-from helm_longctx.benchmarks.beam.tasks import BEAM
+from helm_longctx.benchmarks.beam.tasks import BEAM, is_same
 from helm_longctx.judging.answer_judge import make_annotator
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks import Record

@@ -1,24 +1,248 @@
-"""BEAM's questions about chats of four lengths, and their loader.
+"""BEAM's questions about chats of four lengths, their loader, the judge's requests, and the scores.
 
-Source: mohammadtavakoli78/BEAM at 2e44c8d, answer_generation.py and long_term_methods.py
-(`probing_question_evaluation`); how the rows of the hub become chats is in src/beam/download_dataset.py at b2a3ee8.
+Source: mohammadtavakoli78/BEAM at 2e44c8d, answer_generation.py, long_term_methods.py (`probing_question_evaluation`),
+prompts.py (`unified_llm_judge_base_prompt`), evaluation.py (`evaluate_*`, `parse_json_response`, `align_with_llm`,
+`event_ordering_score`, `llm_equivalence`) and report_results.py; how the rows of the hub become chats is in
+src/beam/download_dataset.py at b2a3ee8. The official texts are read from these files, because the code has no license.
+A record has the `rubric` and the `ability` of its question, and the replies of a judge in `judge`, or those of several
+in `jury`.
 """
 
 import ast
-from collections.abc import Iterator
-from functools import partial
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
-from helm_longctx.benchmarks.beam import scoring
-from helm_longctx.benchmarks.beam.official import EVALUATION, METHODS, PROMPTS, read_texts
 from helm_longctx.errors import InputError, ShapeError
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, FileRow, HubDataset, JsonLines, Template
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import REPLIES
+from helm_longctx.tasks import NO_TEMPLATE, DataRoot, FileRow, HubDataset, JsonLines, Judgement, PinnedFile, Template
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Settings, Shape, Task
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
+
+_pinned_file = partial(
+    PinnedFile.of_repository, "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665", place="beam"
+)
+PROMPTS = _pinned_file("prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a")
+EVALUATION = _pinned_file("evaluation.py", "07098b60ed5c46d4bbafaced898c0abeb052d7e98c6d7631b120e4058c6897bb")
+METHODS = _pinned_file("long_term_methods.py", "db86199808295faf06ec313d9dfe1931d44d264b82d9b017c6effb5c417b321d")
+
+
+class Texts(NamedTuple):
+    """The official texts. A text around values is the list of its parts.
+
+    Args:
+        question: stands before a question.
+        judge: what the judge is asked about an item of a rubric.
+        system: the system message of the question whether two events are the same.
+        same: that question, around the two events.
+    """
+
+    question: str
+    judge: str
+    system: str
+    same: list[str]
+
+
+@cache
+def read_texts(root: DataRoot) -> Texts:
+    """Read the official texts. The files are parsed, and no code of them is executed.
+
+    Raises:
+        InputError: a file is not the official one.
+    """
+    try:
+        prompts, evaluation, methods = (
+            ast.parse((root.path / each.path).read_text(encoding="utf-8")) for each in (PROMPTS, EVALUATION, METHODS)
+        )
+        (judge,) = (
+            ast.literal_eval(each.value)
+            for each in prompts.body
+            if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "unified_llm_judge_base_prompt"
+        )
+        ((question,),) = _find_contents(methods, "probing_question_evaluation")
+        (system,), same = _find_contents(evaluation, "llm_equivalence")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam") from error
+    return Texts(question, judge, system, same)
+
+
+def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
+    """Return the texts of messages that a function writes out, each as the parts around its values."""
+    (found,) = (each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == function)
+    pairs = [
+        (ast.unparse(key), value)
+        for node in ast.walk(found)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if key
+    ]
+    texts = [
+        value.values if isinstance(value, ast.JoinedStr) else [value]
+        for name, value in pairs
+        if name == "'content'" and isinstance(value, ast.Constant | ast.JoinedStr)
+    ]
+    return [[str(part.value) for part in text if isinstance(part, ast.Constant)] for text in texts]
+
+
+JUDGE = "openai/gpt-4.1-mini-2025-04-14"
+"""The official judge: `gpt-4.1-mini`."""
+
+ORDERING = "event_ordering"
+ABILITIES = (
+    *("abstention", "contradiction_resolution", ORDERING, "information_extraction", "instruction_following"),
+    *("knowledge_update", "multi_session_reasoning", "preference_following", "summarization", "temporal_reasoning"),
+)
+METRICS = (*JUDGED, "rubric_score", "event_f1", "event_score", *(f"judge_score_{each}" for each in ABILITIES))
+
+
+def judge_prompts(record: Record) -> Mapping[str, str]:
+    """Return the judge's requests: for each item of the rubric, and of an order for each line of the answer and item.
+
+    The official code asks whether a line is an item only until one is found. All pairs are asked here, so that the
+    requests do not wait for each other.
+    """
+    if "texts" not in record:
+        raise InputError("the record has no texts of BEAM's code: get them with helm-longctx fetch beam")
+    _, judge, _, (start, middle, end) = record["texts"]
+    rubric, answer = record["rubric"], record["prediction"]
+    prompts = {
+        name_item(number): judge.replace("<rubric_item>", item).replace("<llm_response>", answer)
+        for number, item in enumerate(rubric)
+    }
+    if record["ability"] == ORDERING:
+        lines = _number_lines(answer)
+        prompts |= {
+            name_pair(lines[line], number): f"{start}{item}{middle}{line}{end}"
+            for line in lines
+            for number, item in enumerate(rubric)
+        }
+    return prompts
+
+
+def name_item(item: int) -> str:
+    """Return the name of the request about an item."""
+    return f"item {item + 1}"
+
+
+def name_pair(line: int, item: int) -> str:
+    """Return the name of the request whether a line of the answer is an item."""
+    return f"line {line + 1}, item {item + 1}"
+
+
+def _number_lines(answer: str) -> dict[str, int]:
+    """Return the distinct lines of an answer, each with its first place."""
+    lines = answer.split("\n")
+    return {line: number for number, line in reversed([*enumerate(lines)])}
+
+
+def read_item(reply: Any) -> Any:
+    """Return the score in a reply about an item as it stands there; None if there is none in 0…1."""
+    if not isinstance(reply, str):
+        return None
+    text = reply.strip()
+    if text.startswith("```") and (block := re.search(r"```(?:json)?\s*(\[.*\]|\{.*\})\s*```", text, re.DOTALL)):
+        text = block[1].strip()
+    try:
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError:
+            part = re.search(r"(\{.*?\}|\[.*?\])", text, re.DOTALL)
+            found = json.loads(part[1]) if part else None
+        score = found["score"]
+        return score if 0 <= float(score) <= 1 else None
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        return None
+
+
+def is_same(reply: str) -> bool:
+    """Return whether a reply says that a line is an item."""
+    return "yes" in reply.lower()
+
+
+def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> list[str]:
+    """Return the lines of an answer, each replaced by the first unused item that the judge takes for the same."""
+    numbers, used = _number_lines(answer), set[int]()
+    aligned = []
+    for line in answer.split("\n"):
+        free = (number for number in range(len(rubric)) if number not in used)
+        found = next((item for item in free if is_same(replies[name_pair(numbers[line], item)])), None)
+        aligned.append(line if found is None else rubric[found])
+        used |= set() if found is None else {found}
+    return aligned
+
+
+def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
+    """Return Kendall's tau b of the events' ranks in 0…1, F1 of the events, and the product of both.
+
+    Events of equal rank, as a single one, have no tau, and then only F1 is returned.
+    """
+    from scipy.stats import kendalltau
+
+    found = len({*rubric} & {*lines})
+    wrong, missed = sum(line not in rubric for line in lines), sum(item not in lines for item in rubric)
+    precision = found / (found + wrong) if found + wrong else 0
+    recall = found / (found + missed) if found + missed else 0
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
+    union = list(dict.fromkeys([*rubric, *lines]))
+    ranks = [{event: place for place, event in enumerate(events, 1)} for events in (rubric, lines)]
+    scores = {"event_f1": float(f1)}
+    own = [[rank.get(event, len(union) + 1) for event in union] for rank in ranks]
+    # SciPy warns about a single event.
+    tau = kendalltau(*own)[0] if len(union) > 1 else math.nan
+    if math.isnan(tau):
+        return scores
+    return {"judge_score": float((tau + 1) / 2), "event_score": float((tau + 1) / 2 * f1), **scores}
+
+
+def score_replies(record: Record, replies: Any) -> Scores:
+    """Score the replies of a judge; nothing if one of them is missing or cannot be read."""
+    rubric = record["rubric"]
+    if not isinstance(replies, Mapping) or not rubric:
+        return {}
+    items = [read_item(replies.get(name_item(number))) for number in range(len(rubric))]
+    if None in items:
+        return {}
+    mean = {"rubric_score": sum(map(float, items)) / len(items)}
+    if record["ability"] != ORDERING:
+        try:
+            # The official code cuts off the fraction: 0.5 counts as 0, and a text such as "0.5" is an error.
+            return {"judge_score": sum(map(int, items)) / len(items), **mean}
+        except ValueError:
+            return {}
+    lines, numbers = _number_lines(record["prediction"]).values(), range(len(rubric))
+    if any(not isinstance(replies.get(name_pair(line, item)), str) for line in lines for item in numbers):
+        return {}
+    return {**score_order(rubric, align(rubric, record["prediction"], replies)), **mean}
+
+
+def score(record: Record) -> Scores:
+    """Return the score, also under the name of the question's ability."""
+    if "rubric" not in record or "ability" not in record:
+        return {}
+    scores = judge_scores(record, "judge_score", lambda replies: score_replies(record, replies))
+    own = {f"judge_score_{record['ability']}": scores["judge_score"]} if "judge_score" in scores else {}
+    return {**scores, **own}
+
+
+def read_reply(reply: str, record: Record) -> Scores:
+    """Return the score in a reply about an item; empty if there is none."""
+    found = read_item(reply)
+    return {} if found is None else {"score": float(found)}
+
+
+JUDGEMENT = Judgement(
+    judge_prompts,
+    read_reply,
+    lambda record: json.dumps([record.get("texts"), record["rubric"], record["ability"]]),
+    max_tokens=4096,  # The official code sets no budget.
+)
+
 
 CHATS = {128 * 1024: ("100K", 20), 500 * 1024: ("500K", 35), 1024**2: ("1M", 35), 10 * 1024**2: ("10M", 10)}
 """The split and the number of chats of each length."""
@@ -99,8 +323,8 @@ def _read_questions(row: FileRow) -> Iterator[tuple[str, int, dict[str, Any]]]:
         for ability, questions in ast.literal_eval(row["probing_questions"]).items():
             for number, asked in enumerate(questions, 1):
                 TEXTS.check(f"{row}: rubric of {ability} {number}", asked["rubric"])
-                if ability not in scoring.ABILITIES or not isinstance(asked["question"], str):
-                    raise InputError(f"{row}: {ability} {number} is no question of {', '.join(scoring.ABILITIES)}")
+                if ability not in ABILITIES or not isinstance(asked["question"], str):
+                    raise InputError(f"{row}: {ability} {number} is no question of {', '.join(ABILITIES)}")
                 yield ability, number, asked
     except (ValueError, SyntaxError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
         raise ShapeError(f"{row}: column 'probing_questions' must have questions with rubrics by ability") from error
@@ -112,17 +336,17 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         title=title,
         template=TEXT if is_text else NO_TEMPLATE,
         load=partial(load, is_text=is_text),
-        score=scoring.score,
-        metrics=scoring.METRICS,
+        score=score,
+        metrics=METRICS,
         sizes={length: length for length in CHATS},
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
         sources=lambda length: (find_source(length), PROMPTS, EVALUATION, METHODS),
-        official_judge=scoring.JUDGE,
-        judgement=scoring.JUDGEMENT,
+        official_judge=JUDGE,
+        judgement=JUDGEMENT,
         cut="context" if is_text else "nothing",
         record_shapes={
             "rubric": TEXTS,
-            "ability": Shape(f"one of {', '.join(scoring.ABILITIES)}", lambda value: value in scoring.ABILITIES),
+            "ability": Shape(f"one of {', '.join(ABILITIES)}", lambda value: value in ABILITIES),
             **REPLIES,
         },
         baseline=Baseline("span", "There is no information about this.") if is_text else None,

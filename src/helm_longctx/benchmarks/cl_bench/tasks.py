@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.cl_bench import prompts
 from helm_longctx.data.download import Source
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, HubFile, JsonLines, Judgement, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample

@@ -10,7 +10,7 @@ from functools import partial
 
 from helm_longctx.benchmarks.flenqa import prompts
 from helm_longctx.tasks import Category, DataRoot, HubDataset, InputError, JsonLines, Message, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, TEXTS, Baseline, Example, Record, Scores, Settings, Task
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputError, JsonLines, Message, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, DataRoot, HubDataset, InputError, JsonLines, Message, Types
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Loader, Record, Scores, Settings, Task
 from helm_longctx.tasks.words import f1

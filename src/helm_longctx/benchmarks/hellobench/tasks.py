@@ -19,8 +19,7 @@ from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.data.tables import read_table
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks import Baseline, Category, DataRoot, InputError, Judgement, Message, PinnedFile, Template
-from helm_longctx.tasks.benchmark import Sweep
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import Sweep, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words

@@ -21,22 +21,13 @@ MOST_CITATIONS = 3
 SHORTEST_SENTENCE = 5
 OFFICIAL = ("citation_rec", "citation_prec")
 METRICS = (
-    *OFFICIAL,
-    *(f"{name}_shown" for name in OFFICIAL),
-    *(f"judge_{name}" for name in OFFICIAL),
-    *(f"judge_{name}_shown" for name in OFFICIAL),
-    "judge_score",
-    "hidden_citations",
+    *(f"{by}{name}{of}" for by in ("", "judge_") for of in ("", "_shown") for name in OFFICIAL),
+    *("judge_score", "hidden_citations"),
 )
 ASQA_METRICS = ("str_em", "str_hit", "length")
 QAMPARI_METRICS = (
-    "qampari_rec_top5",
-    "qampari_rec",
-    "qampari_prec",
-    "qampari_f1",
-    "qampari_f1_top5",
-    "num_preds",
-    "length",
+    *("qampari_rec_top5", "qampari_rec", "qampari_prec", "qampari_f1", "qampari_f1_top5"),
+    *("num_preds", "length"),
 )
 
 Document = Mapping[str, Any]

@@ -9,7 +9,7 @@ from helm.benchmark.runner import get_benchmark_output_path
 from helm.clients.auto_client import AutoClient
 
 from helm_longctx.benchmarks.helmet import citations
-from helm_longctx.benchmarks.helmet.data.alce import all_documents
+from helm_longctx.benchmarks.helmet.data.passages import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE

@@ -8,8 +8,8 @@ from statistics import fmean
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import Category, DataRoot, HubFile, PinnedFile, Published, Release, ReleaseFile
+from helm_longctx.tasks.counting import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")

@@ -1,7 +1,8 @@
 """HELMET's questions to a judge. The rubrics are read from the official scripts; this package has no copy.
 
 Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py; for sampling
-settings also model_utils.py OpenAIModel.
+settings also model_utils.py OpenAIModel. We wrote the stories, questions, answers and verdicts in judge_check.jsonl,
+with which judges are checked.
 """
 
 import ast
@@ -9,14 +10,18 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.scoring import parse_output
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
+from helm_longctx.data.fetch import ensure
+from helm_longctx.judging.check_items import Check, Item
 from helm_longctx.judging.judge import JudgeRequest, Verdict
-from helm_longctx.tasks import InputError, Record
+from helm_longctx.tasks import DataRoot, InputError, JsonLines, Record
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.template import fill
+from helm_longctx.tasks.prompt import fill
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,33 @@ def _constants(script: Path) -> dict[str, str]:
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
+
+
+ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
+
+_COLUMNS: dict[str, type | tuple[type, ...]] = {"id": str, "task": str, "kind": str, "record": dict, "expected": dict}
+
+
+def checks(root: DataRoot) -> list[Check]:
+    """Load the set and fill in the official rubrics, which are downloaded if they are missing.
+
+    Raises:
+        InputError: the rubrics are missing and the data root is a mirror, or a download fails.
+    """
+    items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
+    rubrics = {task: HELMET.task(task).judge_sources["rubric"] for task in dict.fromkeys(item.task for item in items)}
+    ensure(rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k")
+    return [
+        Check(
+            item,
+            RUBRICS[item.task].questions(root / rubrics[item.task].paths[0], item.record),
+            partial(_SCORERS[item.task], item.record),
+        )
+        for item in items
+    ]
+
+
+_SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {
+    "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get("judge_score"),
+    "infbench_sum": lambda record, replies: score_summary(replies, record["keypoints"]).get("judge_f1"),
+}

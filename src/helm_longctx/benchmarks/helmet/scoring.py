@@ -1,6 +1,7 @@
-"""HELMET's metrics, as pure functions. They give the official results for any output.
+"""HELMET's metrics, as pure functions, and the shapes of the fields of a record that they read besides the usual ones.
 
-Source: princeton-nlp/HELMET at 4526dfb, utils.py and the `post_process` functions of data.py.
+They give the official results for any output. Source: princeton-nlp/HELMET at 4526dfb, utils.py and the `post_process`
+functions of data.py.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
-from helm_longctx.tasks.judge_scores import judge_scores
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
+from helm_longctx.tasks.task import TEXTS, Record, Scores, Shape, are_all, is_number, is_whole
 from helm_longctx.tasks.words import english_words, make_rouge
 from helm_longctx.tasks.words import f1 as word_f1
 
@@ -191,3 +193,39 @@ def _best_of_both(record: Record, prefix: str) -> Scores:
     # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
     # (HELMET data.py:660).
     return {name: max(value, parsed[name]) for name, value in raw.items()}
+
+
+HIGHEST_GRADE = 1000
+"""trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""
+
+_CITED = ("recall", "precision", "recall_shown", "precision_shown")
+
+
+def _are_judged_citations(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    numbers = [value[name] for name in (*_CITED, "hidden") if value.get(name) is not None]
+    whole = isinstance(value.get("official"), bool) and "hidden" in value
+    return all(map(is_number, numbers)) and (whole or "judge" not in value)
+
+
+SUMMARY = {**REPLIES, "keypoints": TEXTS}
+RANKING = {
+    "qrels": Shape(
+        f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id",
+        lambda value: (
+            isinstance(value, dict) and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
+        ),
+    ),
+    "passages": Shape("a whole number", is_whole),
+}
+_CITATIONS = {"citations": Shape("the result of a judge of citations", _are_judged_citations)}
+_PAIRS = Shape(
+    "a list of objects with 'short_answers', a list of texts",
+    are_all(lambda pair: isinstance(pair, dict) and TEXTS.fits(pair.get("short_answers"))),
+)
+CITATIONS = {
+    "asqa": {**_CITATIONS, "qa_pairs": _PAIRS},
+    "qampari": {**_CITATIONS, "answers": Shape("a list of lists of texts", are_all(TEXTS.fits))},
+}
+"""The shapes of the citation tasks, by data set."""

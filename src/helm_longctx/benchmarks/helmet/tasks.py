@@ -7,8 +7,8 @@ no published numbers for those lengths.
 
 from functools import partial
 
-from helm_longctx.benchmarks.helmet import asking, citations, prompts, records, scoring, verdicts
-from helm_longctx.benchmarks.helmet.data import alce, books, passages, ruler
+from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
+from helm_longctx.benchmarks.helmet.data import books, passages, recall
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
@@ -102,7 +102,7 @@ def _ruler(
     name: str,
     title: str,
     folder: str,
-    make: ruler.Maker,
+    make: recall.Maker,
     max_tokens: int,
     template: Template = _NEEDLE,
     has_depth: bool = True,
@@ -129,8 +129,8 @@ def _ruler(
     )
 
 
-_prose = partial(partial, ruler.hide_needles, haystack="prose")
-_needles = partial(partial, ruler.hide_needles, haystack="needles")
+_prose = partial(partial, recall.hide_needles, haystack="prose")
+_needles = partial(partial, recall.hide_needles, haystack="needles")
 
 NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
 MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", _needles(), 50)
@@ -145,11 +145,11 @@ RULER = (
     MK_3,
     _ruler("niah_mq", "RULER MQ", "niah_multiquery", _prose(keys=4, queries=4), 100, _NEEDLES),
     MV,
-    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, False),
-    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, False),
-    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, False),
-    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS),
-    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS),
+    _ruler("cwe", "RULER CWE", "cwe", recall.common_words, 100, _COMMON, False),
+    _ruler("fwe", "RULER FWE", "fwe", recall.frequent_words, 50, _FREQUENT, False),
+    _ruler("vt", "RULER VT", "vt", recall.variable_tracking, 50, _CHAIN, False),
+    _ruler("qa_1", "RULER SQuAD", "qa_1", recall.one_hop_questions, 50, _DOCUMENTS),
+    _ruler("qa_2", "RULER HotpotQA", "qa_2", recall.two_hop_questions, 50, _DOCUMENTS),
 )
 
 _RECALL = Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV))
@@ -214,7 +214,7 @@ RERANK = (
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
-        record_shapes=records.RANKING,
+        record_shapes=scoring.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
@@ -290,7 +290,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
         sizes=_CITE_SIZES,
         unit="documents",
-        load=alce.load_alce,
+        load=passages.load_alce,
         score=score,
         headline=(correct,) if plain else (correct, *citations.OFFICIAL),
         metrics=metrics if plain else (*metrics, *citations.METRICS),
@@ -304,7 +304,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
         judge_sources={} if plain else {"sentences": SENTENCE_MODEL},
-        record_shapes=records.CITATIONS[data],
+        record_shapes=scoring.CITATIONS[data],
         baseline=Baseline("citation", "It is not known [1]."),
     )
 
@@ -395,7 +395,7 @@ _summary = partial(
     metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
     arguments=("shots", "seed"),
     official_judge=JUDGE,
-    record_shapes=records.SUMMARY,
+    record_shapes=scoring.SUMMARY,
     baseline=Baseline("summary", "It is a long text."),
 )
 _LEXSUM = HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False)

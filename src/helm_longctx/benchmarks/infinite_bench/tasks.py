@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.tasks import Baseline, Category, DataRoot, Example, HubFile, InputError, Message, Record, choices
-from helm_longctx.tasks.benchmark_file import read_benchmark
-from helm_longctx.tasks.choices import follows_start, tidy
+from helm_longctx.tasks import Baseline, Category, DataRoot, Example, HubFile, InputError, Message, Record, words
+from helm_longctx.tasks.benchmark import read_benchmark
+from helm_longctx.tasks.prompt import NO_TEMPLATE, Template
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import AnswerKind, Scores, Settings, Task, Variant, are_all, is_number, is_text, text_group
-from helm_longctx.tasks.template import NO_TEMPLATE, Template
-from helm_longctx.tasks.words import english_words, f1
+from helm_longctx.tasks.words import english_words, f1, follows_start, tidy
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
 _CODE_RUN_ENDS = re.compile(r"""[\n.`'":]""")
@@ -225,11 +224,11 @@ ROWS = {
     "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"),
     "number_string": Row("Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""),
     "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", has_word, "lookup", "0"),
-    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", choices.rouge_l_sum, "summary", "It is a long book."),
+    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", words.rouge_l_sum, "summary", "It is a long book."),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", choices.find_choice, "choice", "A"),
+    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", words.find_choice, "choice", "A"),
     "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN"),
-    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", choices.best_character_f1, "span", "的"),
+    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"),
     "code_debug": Row("Code.Debug", 394, 5, "accuracy", find_function, "choice", "A."),
     "code_run": Row("Code.Run", 400, 5, "accuracy", has_last_number, "span", "0"),
     "math_calc": Row("Math.Calc", 50, 30000, "value_share", count_values, "span", "0"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from helm_longctx.benchmarks.leval import prompts
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, JsonLines, Message, Template, Types, WebFile
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, Variant, text_group
 from helm_longctx.tasks.words import english_words, f1, make_rouge

@@ -8,8 +8,7 @@ from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
 
-from helm_longctx.benchmarks.longbench_pro.scoring import normalize
-from helm_longctx.benchmarks.longbench_pro.tasks import EMBEDDING_BYTES, EMBEDDING_MODEL, LONGBENCH_PRO
+from helm_longctx.benchmarks.longbench_pro.tasks import EMBEDDING_BYTES, EMBEDDING_MODEL, LONGBENCH_PRO, normalize
 from helm_longctx.environment import require
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.answer_judge import ModelAnnotator

@@ -1,25 +1,141 @@
 """LongBench Pro's 25 tasks, with the prompts that ask for the answer alone and those that ask to think first.
 
 Source: the hub data set caskcsg/LongBench-Pro; caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/data_loader.py
-(columns), inference.py (`prepare_prompt`), evaluation.py (`task_metric_config`) and README.md (budgets, repeats,
-temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text).
+(columns), inference.py (`prepare_prompt`), utils.py (metrics), evaluation.py (`task_metric_config`, `calculate_metric`)
+and README.md (budgets, repeats, temperature); Table 2 of arXiv 2601.02872 (which tasks need the whole text). A record
+has the question's `language` and `difficulty`, and for summaries the annotation `similarity`.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from itertools import combinations
+from math import log2
 from pathlib import Path
 from typing import Literal
 
-from helm_longctx.benchmarks.longbench_pro import scoring
 from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
 from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import STANDARD, Category, DataRoot, HubFile, Message, Template, read_benchmark, task_fields
-from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks import Baseline, Category, DataRoot, HubFile, Message, Template, read_benchmark, task_fields
+from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Settings, Task, Variant, text_group
+from helm_longctx.tasks.task import TEXT, Example, Record, Scores, Settings, Shape, Task, Variant, is_number, text_group
+from helm_longctx.tasks.words import cut, f1, find_rouge_l
+
+MARKERS = ("[Answer]", "[答案]")
+"""What stands before the answer in an output."""
+CLASSES = ("english", "chinese", "easy", "moderate", "hard", "extreme")
+BY_CLASS = tuple(f"score_{name}" for name in CLASSES)
+"""The scores of the questions in a language or of a difficulty."""
+MOST_STEPS = 986
+"""Steps after which the recursion of the package rouge fails when the official main.py calls it."""
+GOOD_SUMMARY = 0.65
+"""The score above which the official pass@n counts a summary as right."""
+
+
+SIMILARITY = Shape(
+    "an object with the number 'value'",
+    lambda value: isinstance(value, dict) and (value.get("value") is None or is_number(value["value"])),
+)
+
+Compare = Callable[[Sequence[str], Sequence[str]], float]
+"""(normalized answers, normalized lines of the output) → score"""
+
+
+def normalize(text: str) -> str:
+    """Convert a text to lower case, with single spaces."""
+    return " ".join(text.lower().split())
+
+
+def read_lines(output: str) -> list[str]:
+    """Return the normalized lines after the last marker, or of the whole output if it has none."""
+    marker = next((marker for marker in MARKERS if marker in output), "")
+    answer = output.rpartition(marker)[2] if marker else output
+    return [normalize(line) for line in answer.strip().lower().split("\n")]
+
+
+def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
+    """Return the NDCG of the first lines, as many as there are answers, as pytrec_eval computes it.
+
+    A line or an answer that stands several times has its last place.
+    """
+    gains = {answer: len(answers) - place for place, answer in enumerate(answers)}
+    places = {line: place for place, line in enumerate(lines)}
+    ranking = [gains.get(line, 0) for line in sorted(places, key=places.__getitem__)]
+    ideal = sorted(gains.values(), reverse=True)
+    return _discount(ranking[: len(answers)]) / _discount(ideal)
+
+
+def _discount(gains: Sequence[int]) -> float:
+    total = 0.0
+    for place, gain in enumerate(gains):
+        total += gain / log2(place + 2)
+    return total
+
+
+def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
+    """Return the share of the pairs of lines that are pairs of answers in their order."""
+    if len(answers) < 2 or len(lines) < 2:
+        return 0.0
+    places = {line: place for place, line in enumerate(lines)}
+    right = sum(a in places and b in places and places[a] < places[b] for a, b in combinations(answers, 2))
+    return right / (len(lines) * (len(lines) - 1) // 2)
+
+
+def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> float:
+    """Return ROUGE-L with the best answer; 0 if it cannot be computed for one of them."""
+    if is_chinese:
+        answers, summary = [" ".join(cut(answer)) for answer in answers], " ".join(cut(summary))
+    scores = [find_rouge_l(summary, answer, MOST_STEPS) for answer in answers]
+    return 0.0 if None in scores else max(score for score in scores if score is not None)
+
+
+def score_lines(record: Record, metric: str) -> Scores:
+    """Return the score of an answer in lines; empty if the record has no reference."""
+    output, answers = record["prediction"].strip(), list(map(normalize, record["references"]))
+    if not answers:
+        return {}
+    value = COMPARE[metric](answers, read_lines(output)) if output else 0.0
+    # The official code counts what is out of range as a failure. Answers that are listed twice can be above 1.
+    value = value if value <= 1 else 0.0
+    return _scores(record, metric, value, value == 1)
+
+
+def score_summary(record: Record) -> Scores:
+    """Return the mean of similarity and ROUGE-L, each with the best reference summary.
+
+    Without a measured similarity, there is only ROUGE-L.
+    """
+    summary, answers = normalize(record["prediction"]), list(map(normalize, record["references"]))
+    if not answers:
+        return {}
+    if not summary:
+        return {"rouge_l": 0.0, **_scores(record, "summary", 0.0, False)}
+    rouge = best_rouge_l(answers, summary, record.get("language") == "Chinese")
+    similarity = (record.get("similarity") or {}).get("value")
+    if similarity is None:
+        return {"rouge_l": rouge}
+    value = 0.5 * similarity + 0.5 * rouge
+    # As above: the similarity of equal texts can be slightly above 1, and of others below 0.
+    value = value if 0 <= value <= 1 else 0.0
+    return {"rouge_l": rouge, "similarity": similarity, **_scores(record, "summary", value, value > GOOD_SUMMARY)}
+
+
+def _scores(record: Record, metric: str, value: float, passed: bool) -> Scores:
+    classes = (str(record.get(name, "")).lower() for name in ("language", "difficulty"))
+    return {metric: value, "passed": float(passed), **{f"score_{name}": value for name in classes if name in CLASSES}}
+
+
+COMPARE: dict[str, Compare] = {
+    "ndcg": ndcg,
+    "pairwise_accuracy": pairwise_accuracy,
+    "accuracy": lambda answers, lines: float(answers[0] == lines[0]),
+    "f1_score": lambda answers, lines: f1({*lines}, {*answers}),
+    "sub_em": lambda answers, lines: sum(answer in lines for answer in answers) / len(answers),
+}
+
 
 SOURCE = HubFile(
     "caskcsg/LongBench-Pro",
@@ -81,7 +197,7 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
     There are as many lines as the question's own example has. Returns None if the prompt is not one of LongBench Pro's.
     """
     context, _, question = messages[-1]["content"].rpartition(SEPARATOR)
-    marker = next((marker for marker in scoring.MARKERS if marker in question), None)
+    marker = next((marker for marker in MARKERS if marker in question), None)
     if not context or marker is None:
         return None
     if options := dict(_OPTION.findall(question)):
@@ -131,17 +247,16 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         title=f"{secondary_task}, thinking" if thinks else secondary_task,
         template=Template(PROMPT, "", separator=""),
         load=partial(load, secondary_task=secondary_task, question=question),
-        score=scoring.score_summary if is_summary else partial(scoring.score_lines, metric=metric),
+        score=score_summary if is_summary else partial(score_lines, metric=metric),
         headline=(metric,),
-        metrics=(metric, "passed", *scoring.BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
+        metrics=(metric, "passed", *BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
         max_tokens=8192 if thinks else 1024,
         sizes=SIZES,
         num_samples=PER_LENGTH,
         sources=lambda length: (SOURCE,),
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,
-        record_shapes={"language": TEXT, "difficulty": TEXT}
-        | ({"similarity": scoring.SIMILARITY} if is_summary else {}),
+        record_shapes={"language": TEXT, "difficulty": TEXT} | ({"similarity": SIMILARITY} if is_summary else {}),
         trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),
         **task_fields(__package__),

@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.tasks import Baseline, Category, DataRoot, FollowUp, InputError, JsonLines, Message, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.choices import nearest_choice
+from helm_longctx.tasks import Baseline, DataRoot, FollowUp, HubDataset, InputError, JsonLines, Message, Template, Types
+from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Example, Reasoning, Record, Scores, Settings, Task, Variant, text_group
+from helm_longctx.tasks.words import nearest_choice
 
 QUESTIONS = 503
 SOURCE = HubDataset("THUDM/LongBench-v2", {"train": QUESTIONS}, labelled=False)

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.tasks import Category, DataRoot, InputError, JsonLines, Judgement, Message, PinnedFile, Template
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole

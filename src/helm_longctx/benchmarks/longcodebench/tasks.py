@@ -13,11 +13,11 @@ from functools import partial
 from helm_longctx.benchmarks.longcodebench.prompts import POSTFIX
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import Category, DataRoot, HubZip, JsonArray, Message, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
-from helm_longctx.tasks.choices import nearest_choice
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant, text_group
+from helm_longctx.tasks.words import nearest_choice
 
 COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
 COLUMNS: Types = dict.fromkeys(("prompt", "repo_text", "correct_letter"), str)

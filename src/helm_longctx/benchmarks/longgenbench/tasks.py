@@ -15,8 +15,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.tasks import Baseline, DataRoot, Example, JsonArray, Judgement, Message, PinnedFile, Template, Types
-from helm_longctx.tasks.benchmark import Category, read_published
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import Category, read_benchmark, read_published, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.task import TEXT, Record, Scores, Settings, Shape, Task, Variant, is_number, is_text, is_whole
 

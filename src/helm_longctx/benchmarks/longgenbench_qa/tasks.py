@@ -18,7 +18,7 @@ from typing import Any
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, JsonLines, RepositoryFolder, WebFile
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
 REPOSITORY, COMMIT = "Dominic789654/LongGenBench", "98458646ced747ca81a2d3023213a00a70cd7694"

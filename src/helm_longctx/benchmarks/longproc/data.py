@@ -15,7 +15,7 @@ from helm_longctx.data.jsonl import JsonArray, Row, Types
 from helm_longctx.data.repository import RepositoryFolder
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.tasks.template import fill
+from helm_longctx.tasks.prompt import fill
 
 FOLDER = "longproc"
 """Folder under the data root, with the content of the repository's folder `data`."""

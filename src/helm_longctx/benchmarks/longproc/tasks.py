@@ -1,18 +1,263 @@
-"""LongProc's tasks. A level is a number of output tokens.
+"""LongProc's tasks and evaluators. A level is a number of output tokens.
 
-The templates are in downloaded files, so the baseline models recognise a prompt's task by words in it.
+The evaluators give the official results for any output that the official code reads. Source: princeton-pli/LongProc at
+78e873a, longproc/longproc_data.py (`eval_*`), longproc/html_to_tsv_evaluator.py and longproc/tom_tracking_evaluator.py.
+
+A record has `prediction` and `item`, which is the official data point or the `item` in it. The evaluators read its
+`reference_output`; for countdown also `nums` and `target`, and for travel planning `ground_truth_cities` and
+`ground_truth_durations`. For code they read only `testcases`. The templates are in downloaded files, so the baseline
+models recognise a prompt's task by words in it.
 """
 
+import csv
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import takewhile
+from typing import Any, NamedTuple
 
-from helm_longctx.benchmarks.longproc import data, scoring
-from helm_longctx.benchmarks.longproc.scoring import EVALUATORS, PROCEDURE_METRICS, TABLE_METRICS
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, Message, RepositoryFolder, read_benchmark, task_fields
+from helm_longctx.benchmarks.longproc import countdown, data, prompts, travel
+from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, Message, RepositoryFolder, Shape, Task
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Baseline, Example, Settings, Shape, Task
+from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
+from helm_longctx.tasks.task import Baseline, Example, Record, Scorer, Scores, Settings, are_all, is_text, is_whole
+from helm_longctx.tasks.words import english_words
+
+_INCLUDES = (
+    *("cstdio", "iostream", "vector", "algorithm", "numeric", "cmath", "cstring", "set", "map", "queue", "stack"),
+    *("list", "fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
+)
+HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
+"""The text before the answer's code, as the prompt says."""
+
+MOST_TESTS = 10
+SECONDS = 3
+COMPILE_SECONDS, COMPILE_PROCESSES = 60, 256
+"""Limits on the compiler's time and processes; the official code has none. The compiler starts further processes, and
+older kernels count all processes of the user.
+"""
+
+_COMPILE = "g++ -std=c++11 -O -o /tmp/compiled -x c++ - && cat /tmp/compiled"
+
+
+def check_programs() -> None:
+    """Check that answers can be compiled and run on this machine."""
+    check_sandbox("longproc:task=pseudo_to_code runs the C++ programs that the model writes,")
+    _try_compiler()
+
+
+@cache
+def _try_compiler() -> None:
+    if compile_program("int main() {}") is None:
+        raise InputError("longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the model's programs")
+
+
+def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
+    """Return whether code compiles and gives the expected output, byte for byte, for the first `MOST_TESTS` inputs."""
+    check_programs()
+    program = compile_program(HEADER + code)
+    if program is None:
+        return False
+    for lines, expected in tests[:MOST_TESTS]:
+        outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=SECONDS)
+        # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
+        if outcome.code is None or outcome.output != _join(expected):
+            return False
+        try:
+            outcome.errors.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def compile_program(code: str) -> bytes | None:
+    """Return the executable; None if the code does not compile within the limits."""
+    # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
+    text = code.encode("utf-8", "surrogatepass")
+    outcome = run(["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
+    return outcome.output if outcome.code == 0 else None
+
+
+def _join(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
+PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
+
+_PUNCTUATION_AND_APOSTROPHE = str.maketrans("", "", string.punctuation + "\u2019")
+_BELIEF_WORDS = re.compile(
+    r"\b(a|an|the|on|in|at|step|thinks|think|believes|believe|is|are|of|location|know|knows|belief)\b"
+)
+
+
+def score_html_to_tsv(record: Record) -> Scores:
+    """Compute F1, precision and recall of a table's rows, ignoring order, case, spaces, punctuation and articles.
+
+    All are 0 if the output or the reference is not a table, or if their numbers of columns differ.
+    """
+    output = record["prediction"]
+    # Greedy as in longproc_data.py:78: from the first opening to the last fence.
+    fenced = re.search(r"```tsv([\s\S]*)```", output)
+    # Without a closing fence the text after the opening counts, and without any fence the whole output
+    # (longproc_data.py:82 to 85).
+    given = read_table(fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output)
+    expected = read_table(find_item(record)["reference_output"])
+    if not given or not expected or len(given[0]) != len(expected[0]):
+        return dict.fromkeys(TABLE_METRICS, 0.0)
+    # Each row of the output is looked up by itself, so a row that is repeated counts each time.
+    precision = sum(row in expected for row in given) / len(given)
+    recall = sum(row in given for row in expected) / len(expected)
+    f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+    return dict(zip(TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
+
+
+def read_table(text: str) -> list[tuple[str, ...]]:
+    """Return the normalized rows of tab-separated text without its header; an empty list if it is not a table.
+
+    If a row and the header have different numbers of cells, the cells of the row become `N/A`; the last row is left
+    out instead.
+    """
+    try:
+        header, *rows = csv.reader(text.strip().split("\n"), delimiter="\t")
+    except csv.Error:
+        return []
+    # Pandas, which the official code uses, fails for a column that exists twice when it normalizes the cells.
+    if len(set(header)) < len(header):
+        return []
+    # Such a last row is often an end mark or a remark of the model (html_to_tsv_evaluator.py:39).
+    if rows and len(rows[-1]) != len(header):
+        rows.pop()
+    filled = (row if len(row) == len(header) else ["N/A"] * len(header) for row in rows)
+    # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
+    return [tuple("".join(english_words(cell)) for cell in row) for row in filled]
+
+
+def score_pseudo_to_code(record: Record) -> Scores:
+    """Check whether the C++ of the output compiles and passes the tests. It is run, in a sandbox."""
+    code = re.search(r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp"))
+    if code is None:
+        return _procedure(0.0, 0.0, extracted=False)
+    is_right = float(passes(code[1], find_item(record)["testcases"]))
+    return _procedure(is_right, is_right)
+
+
+def score_path_traversal(record: Record) -> Scores:
+    """Check whether the route is the expected one, and measure the share up to the end of the first wrong line."""
+    route = extract_tag(record["prediction"], "Route")
+    if route is None:
+        return _procedure(0.0, 0.0, extracted=False)
+    expected = find_item(record)["reference_output"].strip()
+    if route == expected:
+        return _procedure(1.0, 1.0)
+    lines, expected_lines = route.split("\n"), expected.split("\n")
+    compared = min(len(lines), len(expected_lines))
+    # The wrong line itself counts, because the official loop adds one after it ends (longproc_data.py:169).
+    return _procedure(0.0, min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines))
+
+
+def score_tom_tracking(record: Record) -> Scores:
+    """Check whether all beliefs are the expected ones, and measure the share before the first wrong one.
+
+    The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
+    """
+    beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(find_item(record)["reference_output"])
+    if beliefs == expected:
+        return _procedure(1.0, 1.0)
+    return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected)) if expected else {}
+
+
+def read_beliefs(text: str) -> list[str]:
+    """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
+    # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
+    # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
+    lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
+    texts = (line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE) for line in lines if line[:1] == "-")
+    beliefs = (" ".join(_BELIEF_WORDS.sub(" ", text).split()) for text in texts)
+    return [belief for belief in beliefs if belief]
+
+
+def score_countdown(record: Record) -> Scores:
+    """Check whether the equations reach the target; otherwise measure how far the search follows the expected one."""
+    item, output = find_item(record), record["prediction"]
+    solution = extract_tag(output, "Solution")
+    extracted = solution is not None
+    if solution is not None and countdown.is_solution(item["nums"], item["target"], solution):
+        return _procedure(1.0, 1.0)
+    if prompts.COUNTDOWN_SEARCH not in output:
+        return _procedure(0.0, 0.0, extracted)
+    # The search needs no closing tag: an answer that ran out of tokens is scored as far as it goes
+    # (longproc_data.py:264).
+    search = output.split(prompts.COUNTDOWN_SEARCH)[-1]
+    expected = item["reference_output"].split(prompts.COUNTDOWN_SEARCH)[-1].split(prompts.COUNTDOWN_FOUND)[0]
+    return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
+
+
+def score_travel_planning(record: Record) -> Scores:
+    """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
+    item, output = find_item(record), record["prediction"]
+    plan = extract_tag(output, "Plan")
+    if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
+        return _procedure(1.0, 1.0)
+    return _procedure(0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None)
+
+
+class Evaluator(NamedTuple):
+    """A task's scorer, and the fields of an item that it reads, with a check of their values."""
+
+    compute: Scorer
+    item: Mapping[str, Callable[[Any], bool]]
+
+    def score(self, record: Record) -> Scores:
+        """Score a record; without an item it has no scores."""
+        return {} if record.get("item") is None else self.compute(record)
+
+
+_REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
+_PLAN: Mapping[str, Callable[[Any], bool]] = {
+    "ground_truth_cities": is_text,
+    "ground_truth_durations": lambda value: (
+        isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
+    ),
+}
+_TESTS = {
+    "testcases": lambda value: are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+}
+
+EVALUATORS: Mapping[str, Evaluator] = {
+    "html_to_tsv": Evaluator(score_html_to_tsv, _REFERENCE),
+    "pseudo_to_code": Evaluator(score_pseudo_to_code, _TESTS),
+    "path_traversal": Evaluator(score_path_traversal, _REFERENCE),
+    "tom_tracking": Evaluator(score_tom_tracking, _REFERENCE),
+    "countdown": Evaluator(score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}),
+    "travel_planning": Evaluator(score_travel_planning, {**_REFERENCE, **_PLAN}),
+}
+
+
+def extract_tag(text: str, tag: str) -> str | None:
+    """Return the text between the first opening and the first closing tag; None if one of them is missing."""
+    start, end = text.find(f"<{tag}>"), text.find(f"</{tag}>")
+    # As in the official code, a closing tag before the opening one gives an empty text (longproc_data.py:22).
+    return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
+
+
+def find_item(record: Record) -> Any:
+    """Return a record's `item`, or the `item` in it if it is a whole data point."""
+    item = record["item"]
+    return item.get("item", item) if isinstance(item, dict) else item
+
+
+def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
+    return dict(zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True))
+
+
+def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
+    pairs = zip(lines, expected, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
 
 MOST_STEPS = 1000
 """More steps than the longest route has. The limit ends a search in links that form a circle."""
@@ -66,7 +311,7 @@ def _task(
     levels = data.TASKS[name].levels
 
     def is_item(value: Any) -> bool:
-        item = scoring.find_item({"item": value})
+        item = find_item({"item": value})
         return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in EVALUATORS[name].item.items())
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
@@ -111,7 +356,7 @@ _CODE = _task(
     "pseudo_to_code",
     "Pseudocode to Code",
     answer_always("You will be given lines of pseudocode", "```cpp\nint main() {}\n```"),
-    check_machine=scoring.check_programs,
+    check_machine=check_programs,
 )
 
 LONGPROC = read_benchmark(__package__, (Category("", "", _TASKS, variants=(_CODE,)),))

@@ -6,8 +6,7 @@ Evaluation/llm_score.py. Licence: MIT, Copyright (c) 2023 BIGAI Natural Language
 
 # fmt: off
 PROMPTS = {
-    "shortdep_qa": "Please answer the question based on the long texts below. \n{context}\nQuestion: {question}\nAnswer: ",
-    "longdep_qa": "Please answer the question based on the long texts below. \n{context}\nQuestion: {question}\nAnswer: ",
+    **dict.fromkeys(("shortdep_qa", "longdep_qa"), "Please answer the question based on the long texts below. \n{context}\nQuestion: {question}\nAnswer: "),
     "longdep_summarization": "Please generate a summary of the below paper. \n{context}\n Summarization: ",
     "shortdep_cloze": "Please fill in the clozes based on the given long texts below. Each of the placeholder '<mask-n>' in the question could be an entity of Person, Location or Organiocation. The same masks represent the same entity. Output a json format answer, for example: {{'<mask-0>': 'Bob', '<mask-1>': 'Gorrosion Magazine','<mask-2>': 'Bethel Horizon'}}\n{context}\n Question: {question} What are the masked entities? \nAnswer:",
 }

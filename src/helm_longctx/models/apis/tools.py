@@ -15,7 +15,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.sampling import SampledRequest, copied_fields
-from helm_longctx.tasks.methods.question import ToolCall
+from helm_longctx.tasks.methods.method import ToolCall
 
 _CALLS = "calls"
 """The field beside the finish reason in which a result has the calls."""

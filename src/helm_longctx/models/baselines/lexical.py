@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE, Message, Template
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import AnswerKind, Baseline
-from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE, Template
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
 """Template fields with solved examples."""

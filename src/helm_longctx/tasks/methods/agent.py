@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from helm_longctx.tasks.methods.chunks import find_best, split
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question, ToolCall
+from helm_longctx.tasks.methods.method import Method, Question, ToolCall
 
 ASKED = (
     "Solve the task below. It is about a text of {size} characters that you cannot see directly. Read it with the"

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.methods.chunks import find_best, split
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 
 KEPT = 8
 """Contexts whose systems are kept, the ones that were asked last. Questions about one context come together."""

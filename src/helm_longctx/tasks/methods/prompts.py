@@ -5,9 +5,8 @@ from dataclasses import replace
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.methods.chunks import find_best, join, split
 from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks.prompt import CONTEXT, FollowUp
 from helm_longctx.tasks.task import Example, Settings, Task
-from helm_longctx.tasks.template import CONTEXT
 
 FACT_TOKENS = 1024
 """The output budget of the first request."""

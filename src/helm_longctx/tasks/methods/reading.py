@@ -1,5 +1,11 @@
-"""The methods that read a context part by part: `map_reduce`, `refine` and `read_twice`.
+"""The methods that read a context part by part: `compact`, `map_reduce`, `refine` and `read_twice`.
 
+- `compact`: the context comes in turns, and the model summarizes what it has whenever that is too long. This is how
+  agents go on beyond their window: at a threshold, everything so far is replaced by a summary that the model writes
+  (compaction in Claude Code and in the context management of the Messages API; the summary agent of Zhang et al., 2025,
+  arXiv 2512.24601). There, a turn is a message or a result of a tool. Here it is a part of the context, so a turn needs
+  no request. The prompt does not have the question: who compacts a stream does not know what will be asked. So the
+  summaries of all questions about a context are equal, and are sent once.
 - `map_reduce`: each part is asked on its own for what the question needs, at the same time, and the answer comes from
   what was found (LangChain's `MapReduceDocumentsChain` for questions; LLM×MapReduce, arXiv 2410.09342). What was found
   is merged in the same way again while it is longer than a part.
@@ -9,14 +15,44 @@
   of all (ReadTwice, arXiv 2105.04241, with a model that is only asked; ReadAgent, arXiv 2402.09727, has such gists).
 
 The published prompts ask for an answer in a form of their own. Here the last request is always the task's own prompt
-with the notes as its context, so that the answer has the form that is scored. All wordings are ours.
+with the notes as its context, so that the answer has the form that is scored. The published code has no common wording,
+so all wordings are ours.
 """
 
 from collections.abc import Iterable, Sequence
 
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 from helm_longctx.tasks.token_estimate import estimate_tokens
+
+SUMMARIZE = (
+    "The text below is too long to keep. It may start with a summary of what came before. Write a new summary that"
+    " takes its place: questions about all of it will be asked later, and you will see only your summary. Keep names,"
+    " numbers, keys, dates and places word for word. Write only the summary.\n\n<text>\n{text}\n</text>"
+)
+
+
+def compact(question: Question) -> str:
+    """Answer from the last summary and the turns after it."""
+    turn, threshold, kept = (question.arguments[name] for name in ("turn", "threshold", "kept"))
+    text, tokens, place, cuts = "", 0, 0, []
+    for part in question.parts(turn):
+        size = estimate_tokens(part.text)
+        if tokens and tokens + size > threshold:
+            text = question.ask(SUMMARIZE.format(text=text), kept, label="compact") + "\n\n"
+            tokens = estimate_tokens(text)
+            cuts.append(place / len(question.context))
+        text, tokens, place = text + part.text, tokens + size, place + len(part.text)
+    question.note(compactions=len(cuts), retained_tokens=tokens, cuts=cuts)
+    return question.answer(text)
+
+
+COMPACT = Method(
+    "compact",
+    "Reads the context in turns, and replaces what it has by a summary of the model whenever that exceeds a threshold.",
+    answer=compact,
+    arguments={"turn": 8000, "threshold": 32_000, "kept": 2000},
+)
+
 
 NOTHING = "none"
 """What a model writes about a part that has nothing for the question."""

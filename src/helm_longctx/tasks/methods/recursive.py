@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helm_longctx.tasks.interpreter import Interpreter
-from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.question import Question
+from helm_longctx.tasks.methods.method import Method, Question
 
 MOST_OUTPUT = 20_000
 """Characters of the output of a block that the model sees."""
@@ -59,10 +58,14 @@ class _Calls:
 
     left: int
 
-    def take(self, number: int) -> None:
-        if number > self.left:
+    def take(self, prompts: object) -> list[str]:
+        """Return the prompts of as many calls, which code gave."""
+        if not isinstance(prompts, list) or not all(isinstance(prompt, str) for prompt in prompts):
+            raise ValueError("give a list of texts")
+        if len(prompts) > self.left:
             raise ValueError("no more calls of language models are allowed; give the answer")
-        self.left -= number
+        self.left -= len(prompts)
+        return prompts
 
 
 def answer(question: Question) -> str:
@@ -112,20 +115,15 @@ def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str,
 
 def _functions(question: Question, calls: _Calls, depth: int) -> dict[str, Callable[..., Any]]:
     def ask_all(prompts: object, model: object = None) -> list[str]:
-        if not isinstance(prompts, list) or not all(isinstance(prompt, str) for prompt in prompts):
-            raise ValueError("give a list of texts")
-        calls.take(len(prompts))
         # An empty prompt is refused by servers.
-        return question.ask_all([prompt or " " for prompt in prompts], int(question.arguments["output"]), "sub-call")
+        texts = [prompt or " " for prompt in calls.take(prompts)]
+        return question.ask_all(texts, int(question.arguments["output"]), "sub-call")
 
     def solve_all(prompts: object, model: object = None) -> list[str]:
         if depth < 2:
             return ask_all(prompts)
-        if not isinstance(prompts, list) or not all(isinstance(prompt, str) for prompt in prompts):
-            raise ValueError("give a list of texts")
-        calls.take(len(prompts))
         task = "Do what the context says."
-        return [_solve(question, task, prompt, calls, depth - 1, "sub-model")[0] for prompt in prompts]
+        return [_solve(question, task, prompt, calls, depth - 1, "sub-model")[0] for prompt in calls.take(prompts)]
 
     return {
         "llm_query": lambda prompt, model=None: ask_all([prompt])[0],

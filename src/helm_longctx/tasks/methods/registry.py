@@ -11,15 +11,14 @@ from helm_longctx.parts import check_fields, check_name, check_type, load_plugin
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import SMALLEST
 from helm_longctx.tasks.methods.agent import AGENT
-from helm_longctx.tasks.methods.compact import COMPACT
 from helm_longctx.tasks.methods.memory import MEMORY
 from helm_longctx.tasks.methods.method import Method
 from helm_longctx.tasks.methods.prompts import CLOSED_BOOK, COT, QUESTION_ONLY, RETRIEVE, RETRIEVE_REASON
-from helm_longctx.tasks.methods.reading import MAP_REDUCE, READ_TWICE, REFINE
+from helm_longctx.tasks.methods.reading import COMPACT, MAP_REDUCE, READ_TWICE, REFINE
 from helm_longctx.tasks.methods.recursive import RECURSIVE
+from helm_longctx.tasks.prompt import Template
 from helm_longctx.tasks.sandbox import check_sandbox
 from helm_longctx.tasks.task import PLAIN, Example, Settings, Task
-from helm_longctx.tasks.template import Template
 
 GROUP = "helm_longctx.methods"
 """The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""

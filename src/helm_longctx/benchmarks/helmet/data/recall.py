@@ -1,21 +1,337 @@
 """Loads key-value and needle tasks from HELMET's release, or generates them if the files are missing.
 
 Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
+
+Rows that are generated fit a length. The format is the same as in HELMET's files, which were made with the scripts of
+hsiehjackson/RULER. The texts are our own (`texts.yaml`). A row has the official columns, and `depth` if its evidence
+stands at one place. Word lists and chains are spread over the text, so they have none.
 """
 
+import json
 import logging
+import math
+import random
+import string
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from wonderwords import RandomWord
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data import ruler
+from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, NIAH_NEEDLE, VT_PREFIX, VT_USER
 from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
+from helm_longctx.tasks.generation import number_words, write_query
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.template import CONTEXT
+
+DEPTHS = 6
+"""Number of depths, evenly spaced from start to end. Rows take turns, so that all depths have equally many rows."""
+
+Maker = Callable[[int, random.Random, float], Row]
+"""(units, random generator, depth from 0 to 1) → a row with that many units."""
+
+_PROBE = 64
+
+
+def fit_rows(
+    make: Maker,
+    count: int,
+    seed: int,
+    budget: int,
+    measure: Callable[[list[Row]], list[int]],
+    at_most: int | None = None,
+) -> tuple[list[Row], list[int]]:
+    """Generate `count` rows with as many units as fit a budget of tokens. All rows have the same number of units."""
+
+    def rows_of(units: int, number: int) -> list[Row]:
+        # Each row has its own generator, so that it does not depend on the number of rows.
+        return [make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1)) for i in range(number)]
+
+    # Two probes give the tokens per unit and the tokens of the rest of the prompt. Units differ in length, so the
+    # estimate can be too high; it is then lowered until all rows fit.
+    one, two = (measure(rows_of(probe, 1))[0] for probe in (_PROBE, 2 * _PROBE))
+    units = _PROBE + (budget - one) * _PROBE // max(1, two - one)
+    units = max(1, units if at_most is None else min(units, at_most))
+    while True:
+        rows = rows_of(units, count)
+        lengths = measure(rows)
+        if max(lengths) <= budget or units == 1:
+            return rows, lengths
+        # At least one unit fewer each time, so the loop ends.
+        units = max(1, min(units - 1, units * budget // max(lengths)))
+
+
+def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
+    """Generate a JSON object of UUID pairs, a key to look up, and two demonstrations from the same object."""
+    items = [(uuid(rng), uuid(rng)) for _ in range(max(3, pairs))]
+    at = round(depth * (len(items) - 1))
+    # The demonstrations come from the same object, as in the official files, but never include the pair that is asked
+    # for.
+    demos = rng.sample(items[:at] + items[at + 1 :], 2)
+    return {
+        CONTEXT: "JSON data:\n" + json.dumps(dict(items), indent=1),
+        "question": items[at][0],
+        "answer": items[at][1],
+        "demos": demos,
+        "num_kvs": len(items),
+        "depth": depth,
+    }
+
+
+def uuid(rng: random.Random) -> str:
+    """Draw random hexadecimal digits in the format of a UUID, 8-4-4-4-12."""
+    digits = f"{rng.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+COMMON_WORDS = 10
+COMMON_REPEATS, UNCOMMON_REPEATS = 30, 3
+"""How often common and uncommon words are repeated: RULER's freq_cw and freq_ucw."""
+
+_EXAMPLE_UNCOMMON_WORDS = 30
+_EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS = 10, 3
+
+FREQUENT_WORDS = 3
+NOISE_WORD = "..."
+_CODE_LENGTH = 6
+_ZETA_2 = math.pi**2 / 6
+
+HOPS = 4
+_EXAMPLE_LINES = 10
+_EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot contain a row's value
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """Return the texts of which rows are made."""
+    content: dict[str, Any] = read_yaml(Path(__file__).with_name("texts.yaml"))
+    return content
+
+
+def hide_needles(
+    units: int,
+    rng: random.Random,
+    depth: float,
+    haystack: Literal["noise", "prose", "needles"],
+    keys: int = 1,
+    values: int = 1,
+    queries: int = 1,
+    kind: Literal["numbers", "uuids"] = "numbers",
+) -> Row:
+    """Make a row of a needle task. The needle that is asked for, or the first of them, is at `depth`.
+
+    Args:
+        units: passages, sentences or needles of the haystack. The keys of other needles are of the kind of the values.
+        keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
+    """
+    if haystack == "needles":
+        of_words = kind == "numbers"
+        drawn = word_keys(units, rng) if of_words else range(units)
+        pairs = [(str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng)) for key in drawn]
+        asked = [pairs[round(depth * (len(pairs) - 1))]]
+    elif keys > 1:
+        drawn = word_keys(keys, rng)
+        numbers = rng.sample(range(1_000_000, 10_000_000), keys)
+        pairs = [(key, str(number)) for key, number in zip(drawn, numbers, strict=True)]
+        asked = pairs[:queries]
+    else:
+        (key,) = word_keys(1, rng)
+        pairs = asked = [(key, _number(rng) if kind == "numbers" else uuid(rng)) for _ in range(values)]
+    lines = [NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value) for key, value in pairs]
+    if haystack == "prose":
+        context = " ".join(_insert(lines, [_sentence(rng) for _ in range(max(values, units))], rng, depth))
+    else:
+        context = "\n".join(lines if haystack == "needles" else _insert(lines, [texts()["noise"]] * units, rng, depth))
+    return {
+        CONTEXT: context,
+        "query": write_query([*dict.fromkeys(key for key, _ in asked)]),
+        "type_needle_v": kind if len(asked) > 1 else kind[:-1],
+        "answer": [value for _, value in asked],
+        "depth": depth,
+    }
+
+
+def word_keys(count: int, rng: random.Random) -> list[str]:
+    """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
+    adjectives, nouns = _words("adjective"), _words("noun")
+    keys = len(adjectives) * len(nouns)
+    # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
+    numbers = rng.sample(range(keys), min(count, keys))
+    return [f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}" for n in numbers]
+
+
+@cache
+def _words(*kinds: str) -> list[str]:
+    # The words are sorted, because a draw from a set would differ from process to process.
+    words = RandomWord().filter(include_categories=kinds)
+    return sorted({word.lower() for word in words if word.isascii() and word.isalpha()})
+
+
+def _number(rng: random.Random) -> str:
+    return str(rng.randrange(1_000_000, 10_000_000))
+
+
+def _sentence(rng: random.Random) -> str:
+    """Make a sentence of about sixteen words."""
+    opening, subject, verb, thing, ending = map(rng.choice, texts()["sentence"])
+    return f"{opening}, {subject} {verb} {thing} {ending}."
+
+
+def _insert(needles: list[str], lines: list[str], rng: random.Random, depth: float) -> list[str]:
+    """Put the first needle at `depth` between lines, and the others at random places."""
+    places = [round(depth * len(lines)), *(rng.randrange(len(lines) + 1) for _ in needles[1:])]
+    # Needles are inserted from the back, so that an insertion does not move the places before it.
+    for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
+        lines.insert(place, needle)
+    return lines
+
+
+def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
+    """Make a row of cwe: a numbered list of ten frequent words and `uncommon` rare words."""
+    example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
+    count, listed = example_size + COMMON_WORDS + uncommon, _words("adjective", "noun", "verb")
+    # Compounds are drawn as well if the list has too few words.
+    words = rng.sample([*listed, *word_keys(max(0, count - len(listed)), rng)], count)
+    example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
+    context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
+    solution = " ".join(number_words(example_answer))
+    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
+    return {CONTEXT: context, "example": worked, "answer": answer}
+
+
+def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
+    """Make a row of fwe: about `words` coded words, whose frequencies follow Zipf's law with exponent 2.
+
+    The most frequent word is noise. As in RULER, the frequencies are the expected ones and not drawn, so that chance
+    cannot change their order.
+    """
+    share = words / _ZETA_2
+    # Ranks at which a word would appear less than once are left out.
+    counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
+    # In a short text the first ranks would have the same frequency. These minima keep them apart.
+    least = range(FREQUENT_WORDS + 2, 1, -1)
+    counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
+    # The noise is the most frequent "word", which the question asks to ignore (RULER's fwe).
+    codes = [NOISE_WORD, *_codes(len(counts) - 1, string.ascii_lowercase, _CODE_LENGTH, rng)]
+    text = [code for code, count in zip(codes, counts, strict=True) for _ in range(count)]
+    rng.shuffle(text)
+    return {CONTEXT: " ".join(text), "answer": codes[1 : FREQUENT_WORDS + 1]}
+
+
+def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
+    """Make a row of vt: a chain of assignments, in order, at random places in a repeated passage."""
+    value = rng.randrange(10_000, _EXAMPLE_VALUE)
+    context, names = _chain(lines, value, 5, rng)
+    row = {CONTEXT: context, "query": str(value), "num_v": len(names), "example": _chain_example()}
+    return {**row, "answer": names}
+
+
+def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
+    """Make a row of qa_1, in SQuAD's format: paragraphs without titles. The question is about the one at `depth`."""
+    # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
+    target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
+    return _questions([document.text for document in others], target.text, target.question, target.answer, depth)
+
+
+def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
+    """Make a row of qa_2, in HotpotQA's format: titled paragraphs.
+
+    One paragraph, at a random place, leads to the one at `depth`, which has the answer.
+    """
+    others = max(1, documents - 1)
+    (first, second, question), *stories = _stories(1 + others // 2, rng)
+    rest = [document for near, far, _ in stories for document in (near, far)][: others - 1]
+    paragraphs = [f"{document.title}\n{document.text}" for document in (first, *rest)]
+    rng.shuffle(paragraphs)
+    return _questions(paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth)
+
+
+def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) -> tuple[str, list[str]]:
+    """Make a numbered list, and return it with its common words."""
+    common = words[:COMMON_WORDS]
+    entries = common * often + words[COMMON_WORDS:] * rarely
+    rng.shuffle(entries)
+    return " ".join(number_words(entries)), common
+
+
+def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[str]:
+    """Draw distinct strings of random letters."""
+    codes: dict[str, None] = {}  # a set would have another order in each run
+    while len(codes) < count:
+        codes["".join(rng.choices(letters, k=length))] = None
+    return list(codes)
+
+
+def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str, list[str]]:
+    """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
+    names = _codes(HOPS + 1, string.ascii_uppercase, length, rng)
+    values = [str(value), *(f"VAR {name}" for name in names)]
+    noise = texts()["noise"]
+    text = [noise] * max(len(names), lines)
+    places = sorted(rng.sample(range(len(text)), len(names)))
+    # `values` has one element more, the name after the last link.
+    for place, name, assigned in zip(places, names, values, strict=False):
+        text[place] = f"VAR {name} = {assigned} {noise}"
+    return "\n".join(text), names
+
+
+@cache
+def _chain_example() -> str:
+    """Return the worked example, the same in all rows, as in RULER. No row has its names, which are shorter."""
+    context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
+    fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
+    return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
+
+
+class _Document(NamedTuple):
+    title: str
+    text: str
+    question: str
+    answer: str
+
+
+def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document, str]]:
+    """Make pairs of linked documents, each with the question that needs both. A name appears in only one pair."""
+    named, letters = texts()["named"], texts()["name_letters"]
+    # Numbers of names are drawn without repetition, so that no two stories share a name.
+    numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
+    stories = []
+    for _ in range(count):
+        facts = {kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}
+        year = rng.randrange(1700, 1900)
+        facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
+        facts |= {"year": str(year), "later": str(year + rng.randrange(20, 60)), "number": str(rng.randrange(14, 40))}
+        facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
+        story = rng.choice(texts()["stories"])
+        documents = (texts()["documents"][name] for name in story["documents"])
+        first, second = (
+            _Document(**{part: text.format_map(facts) for part, text in each.items()}) for each in documents
+        )
+        stories.append((first, second, story["question"].format_map(facts)))
+    return stories
+
+
+def _name(number: int, letters: list[str]) -> str:
+    """Return the name with this number. All names have the same length, so that none contains another."""
+    name = ""
+    for alphabet in letters:
+        number, place = divmod(number, len(alphabet))
+        name += alphabet[place]
+    return name
+
+
+def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
+    place = round(depth * len(others))
+    documents = enumerate([*others[:place], target, *others[place:]], 1)
+    context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
+    return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
+
 
 _TEXTS = (str, list)
 _log = logging.getLogger(__name__)
@@ -34,15 +350,15 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
         raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
     low, high = next((low, high) for low, high in pairwise(points) if low <= length <= high)
     pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
-    return _generate(task, settings, root, partial(ruler.fit_rows, ruler.json_kv, at_most=pairs), convert)
+    return _generate(task, settings, root, partial(fit_rows, json_kv, at_most=pairs), convert)
 
 
-def load_ruler(task: Task, settings: Settings, root: DataRoot, make: ruler.Maker, has_depth: bool) -> Iterable[Example]:
+def load_ruler(task: Task, settings: Settings, root: DataRoot, make: Maker, has_depth: bool) -> Iterable[Example]:
     """Load one of RULER's tasks, which have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
         return _read_official(task, settings, rows, convert, has_depth)
-    return _generate(task, settings, root, partial(ruler.fit_rows, make), convert)
+    return _generate(task, settings, root, partial(fit_rows, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]

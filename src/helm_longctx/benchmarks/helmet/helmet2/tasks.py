@@ -5,15 +5,78 @@ from the published tasks in their files, which were measured with Llama 3's toke
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import scoring as published
-from helm_longctx.benchmarks.helmet.helmet2 import data
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
+from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
-from helm_longctx.tasks import Category, Record, Scores, Task, Template, read_benchmark
+from helm_longctx.data.release import Release, ReleaseFile
+from helm_longctx.tasks import STANDARD, Category, DataRoot, HubDataset, HubFile, InputError, JsonLines, Template, Types
+from helm_longctx.tasks.benchmark import read_benchmark
+from helm_longctx.tasks.counting import TextCutter
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
+
+RELEASE = Release(
+    "princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET2_REPO", folder="helmet2", archive="data_v2.tar.gz"
+)
+LONGBENCH = HubDataset("THUDM/LongBench-v2", {"train": 503}, labelled=False)
+LLAMA_3 = HubFile(
+    repo="meta-llama/Llama-3.1-8B",
+    name="tokenizer.json",
+    path="tokenizers/meta-llama__Llama-3.1-8B/tokenizer.json",
+    kind="model",
+    setting="HELM_LONGCTX_LLAMA3_REPO",
+)
+"""The tokenizer that cuts texts, whichever model reads them. Its repository is gated; the setting can name a copy."""
+
+CLASSES = {STANDARD["64k"]: "short", STANDARD["256k"]: "medium", STANDARD["1m"]: "long"}
+"""LongBench v2's classes of length, by the number of tokens to which their texts are cut."""
+
+_CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
+_CHOICE_COLUMNS: Types = {"context": str, "question": str, "answer": str, "length": str, **dict.fromkeys(_CHOICES, str)}
+_GRAPH_COLUMNS: Types = {"context": str, "question": str, "answer": list}
+
+
+def release_file(path: str) -> ReleaseFile:
+    """Return a file of the second release, by its path in the archive's `data` folder."""
+    return ReleaseFile(RELEASE, f"helmet2/{path}")
+
+
+def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load graphs and operations, shuffled."""
+    (path,) = task.paths(settings.length)
+    rows = JsonLines(root / path, _GRAPH_COLUMNS)
+    numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
+    for number, row in zip(numbers, rows.rows(numbers), strict=True):
+        if not all(isinstance(node, str) for node in row["answer"]):
+            raise InputError(f"{root / path}: row {number + 1}: column 'answer' must be a list of texts")
+        fields = {"context": row["context"], "question": row["question"]}
+        yield Example(f"{task.name}-{number}", fields, row["answer"], "official")
+
+
+def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
+    path = root / LONGBENCH.folder / "train.jsonl"
+    rows = JsonLines(path, _CHOICE_COLUMNS)
+    of_class = [number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]]
+    order = shuffle_order(len(of_class), settings.seed)[: task.sample(settings)]
+    numbers = [of_class[place] for place in order]
+    cutter = TextCutter(root / LLAMA_3.path, settings.level, OMITTED)
+    for number, row in zip(numbers, rows.rows(numbers), strict=True):
+        choice = f"choice_{row['answer']}"
+        if choice not in _CHOICES:
+            raise InputError(f"{path}: row {number + 1}: column 'answer' must be A, B, C or D")
+        ((_, end),) = cutter.measure([row["context"]])
+        context = row["context"] if end is None else row["context"][:end] + OMITTED
+        fields = {"context": context, "question": row["question"], **{name: row[name] for name in _CHOICES}}
+        references = [row["answer"], f"{row['answer']}. {row[choice]}"]
+        yield Example(f"{task.name}-{number}", fields, references, "hub")
+
 
 _FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
 _ANY_LIST = re.compile(r"\[([^\]]*)\]?")
@@ -77,7 +140,7 @@ def _ruler(task: Task) -> Task:
     return _replace(
         task,
         sizes={length: length for length in LENGTHS},
-        sources=lambda length: (data.release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
+        sources=lambda length: (release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
     )
 
 
@@ -85,7 +148,7 @@ _JSON_KV = _replace(
     JSON_KV,
     sizes=PAIRS,
     score=score_json_kv,
-    sources=lambda length: (data.release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
+    sources=lambda length: (release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
 )
 
 
@@ -96,12 +159,12 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         template=Template(GRAPH_USER, GRAPH_PREFIX, separator="\n\n"),
         sizes=EDGES,
         unit="edges",
-        load=data.load_graphwalk,
+        load=load_graphwalk,
         score=score_graphwalk,
         headline=("f1",),
         metrics=("f1",),
         max_tokens=max_tokens,
-        sources=lambda length: (data.release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),),
+        sources=lambda length: (release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),),
         arguments=("seed",),
         prefix_scored=True,
     )
@@ -111,14 +174,14 @@ _LONGBENCH = Task(
     name="multiple_choice",
     title="LongBench v2",
     template=Template(CHOICE_USER, CHOICE_PREFIX),
-    sizes={length: length for length in data.CLASSES},
+    sizes={length: length for length in CLASSES},
     unit="tokens",
-    load=data.load_longbench,
+    load=load_longbench,
     score=score_choice,
     headline=("exact_match",),
     metrics=published.ANSWER_METRICS,
     max_tokens=128,
-    sources=lambda length: (data.LONGBENCH, data.LLAMA_3),
+    sources=lambda length: (LONGBENCH, LLAMA_3),
     chat=True,
     arguments=("seed",),
     prefix_scored=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.tasks import Axis, Category, Metric, Terms, read_benchmark
-from helm_longctx.tasks.judge_scores import SPREAD, STRICT
+from helm_longctx.tasks.benchmark import OF_JUDGES
 from helm_longctx.tasks.lengths import LARGEST
 
 CARD = """
@@ -50,7 +50,7 @@ def test_a_card_has_what_a_record_has(package: Path) -> None:
     assert benchmark.data == {"https://example.org/data": Terms("MIT", faults=("One key is wrong.",))}
     guesses = Metric("guesses", "Guesses", "Number of guesses.", lower_is_better=None, range=None)
     share = Metric("share", "Share", "A share.", range=(-1.0, 1.0))
-    assert benchmark.metrics == (guesses, share, STRICT, SPREAD, Metric("more", "More", "Further."))
+    assert benchmark.metrics == (guesses, share, *OF_JUDGES.values(), Metric("more", "More", "Further."))
     assert benchmark.published() == benchmark.protocols() == benchmark.errata() == ()
 
 
