@@ -5,13 +5,14 @@ The client of a deployment that can answer them has `score_support`, which the r
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm.common.request import GeneratedOutput, Request, Token
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.sampling import with_fields
 
 WINDOW = 1024
 """Tokens of a text whose mean log-probability is one value of its curve."""
@@ -40,9 +41,8 @@ class ScoringRequest(Request):
 
 def with_answers(request: Request, answers: Sequence[str], context: tuple[int, int] | None) -> ScoringRequest:
     """Make the request for the log-probabilities of gold answers after the prompt of a request."""
-    given = {field.name: getattr(request, field.name) for field in fields(Request)}
-    given |= {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
-    return ScoringRequest(**given, answers=tuple(answers), context=context)
+    greedy = {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
+    return with_fields(ScoringRequest, request, **greedy, answers=tuple(answers), context=context)
 
 
 @dataclass(frozen=True)

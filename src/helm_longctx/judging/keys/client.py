@@ -9,14 +9,15 @@ from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
-from helm.common.request import ErrorFlags, Request, RequestResult
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.failures import Failure, failure_of, failure_of_error
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.keys.find import IN_FILE, KeySource, find_key, judge_prefix
 from helm_longctx.models.apis.oauth import TokenError, variable
+from helm_longctx.models.apis.protocol import failure_result
 from helm_longctx.models.apis.sending import limit_time
 from helm_longctx.redaction.text import redact, register_credentials
 
@@ -103,18 +104,6 @@ class RenewingClient(Client):
 
 def _is_refusal(result: RequestResult) -> bool:
     return failure_of(result) is Failure.BAD_KEY
-
-
-def failure_result(kind: Failure, error: str) -> RequestResult:
-    """Create the result of a failed request, with secrets redacted from the error."""
-    return RequestResult(
-        success=False,
-        embedding=[],
-        completions=[],
-        cached=False,
-        error=label_error(kind, redact(error)),
-        error_flags=ErrorFlags(is_retriable=kind.is_retriable),
-    )
 
 
 class UnavailableClient(Client):

@@ -6,7 +6,7 @@ There are three ways: `echo` with `logprobs` in OpenAI's completions (vLLM, SGLa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
@@ -15,6 +15,7 @@ from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import (
     Distribution,
     ScoringRequest,
@@ -161,7 +162,8 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
     prompts: dict[str, Sequence[str]] = {}
     for number, (prompt, answer) in enumerate(scored_texts(request, request.prompt)):
         wanted = answer if request.answers else ""
-        results.append(client.make_request(_echo(request, prompt + answer, way, wanted)))
+        asked = with_fields(EchoRequest, request, prompt=prompt + answer, way=way, answer=wanted)
+        results.append(client.make_request(asked))
         if failure_of(results[-1]) is not None:
             return results[-1]
         output = results[-1].completions[0]
@@ -171,7 +173,7 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
             break
         if (output.finish_reason or {}).get("is_whole"):
             if prompt not in prompts:
-                results.append(client.make_request(_echo(request, prompt, way, "")))
+                results.append(client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way)))
                 if failure_of(results[-1]) is not None:
                     return results[-1]
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
@@ -187,17 +189,11 @@ def read_distributions(client: Any, request: SpanRequest, way: str) -> list[list
 
     Raises a `FailureError` if the server did not answer.
     """
-    given = {field.name: getattr(request, field.name) for field in fields(SpanRequest)}
-    result = client.make_request(EchoRequest(**given, way=way))
+    result = client.make_request(with_fields(EchoRequest, request, way=way))
     if (failure := failure_of(result)) is not None:
         raise FailureError(failure, result.error or "")
     spans = (result.completions[0].finish_reason or {})["spans"]
     return [[Distribution(text, value, top) for text, value, top in part] for part in spans]
-
-
-def _echo(request: ScoringRequest, text: str, way: str, answer: str) -> EchoRequest:
-    given = {field.name: getattr(request, field.name) for field in fields(Request)}
-    return EchoRequest(**{**given, "prompt": text}, way=way, answer=answer)
 
 
 def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> RequestResult:

@@ -14,7 +14,7 @@ import orjson
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.sampling import SampledRequest, copied_fields
+from helm_longctx.models.sampling import SampledRequest, with_fields
 from helm_longctx.tasks.methods.question import ToolCall
 
 _CALLS = "calls"
@@ -30,9 +30,7 @@ class ToolRequest(SampledRequest):
 
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
-    if not tools:
-        return request
-    return ToolRequest(**copied_fields(request), tools=tuple(map(dict, tools)))
+    return with_fields(ToolRequest, request, tools=tuple(map(dict, tools))) if tools else request
 
 
 def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:

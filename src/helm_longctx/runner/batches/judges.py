@@ -19,8 +19,9 @@ from helm_longctx.failures import Failure
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
-from helm_longctx.judging.keys.client import RenewingClient, failure_result, judge_client
+from helm_longctx.judging.keys.client import RenewingClient, judge_client
 from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.protocol import failure_result
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.runner.batches.submission import (
     AsBatches,
