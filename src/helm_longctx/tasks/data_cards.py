@@ -8,8 +8,7 @@ from typing import NamedTuple
 from helm_longctx.data.download import Source
 from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
-from helm_longctx.data.repository import RepositoryFolder
-from helm_longctx.data.web import BucketFile, WebFile
+from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile
 from helm_longctx.data.wheel import SentenceModel, WheelFile
 from helm_longctx.tasks.benchmark import Benchmark, Terms
 from helm_longctx.tasks.task import Task

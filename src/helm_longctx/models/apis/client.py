@@ -401,7 +401,7 @@ class ProviderClient(ApiClient):
         """Request another token if the server refused one. A new token that is refused, too, is not renewed."""
         if self._tokens is None or getattr(error, "status_code", None) != 401 or refused == self._useless:
             return False
-        self._useless = self._tokens.renew(refused)
+        self._useless = self._tokens.current(refused)
         return self._useless != refused
 
 

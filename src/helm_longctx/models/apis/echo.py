@@ -20,13 +20,9 @@ from helm_longctx.models.scoring import (
     Distribution,
     ScoringRequest,
     SpanRequest,
-    find_answer_start,
-    find_span_tokens,
-    read_logprobs,
     scored_output,
     scored_texts,
     windows,
-    without_shared_start,
 )
 
 ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
@@ -177,7 +173,9 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
                 if failure_of(results[-1]) is not None:
                     return results[-1]
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
-            tokens = tokens[without_shared_start([text for text, _ in tokens], prompts[prompt]) :]
+            pairs = enumerate(zip(tokens, prompts[prompt], strict=False))
+            same = min(len(tokens), len(prompts[prompt]))
+            tokens = tokens[next((place for place, ((text, _), other) in pairs if text != other), same) :]
         if not tokens:
             raise FailureError(Failure.MALFORMED, "the server's answer has no token of the gold answer")
         outputs.append(scored_output(request.answers[number % len(request.answers)], tokens))
@@ -208,3 +206,47 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
     known = [usage for usage in usages if usage]
     total = Usage(*(sum(getattr(usage, name) for usage in known) for name in Usage.__dataclass_fields__))
     return with_usage(joined, total if len(known) == len(usages) else None)
+
+
+def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
+    """Return the number of the first token of an answer at the end of a text; None if the tokens do not join to it.
+
+    A token that the answer shares with the text before it counts as one of the answer's.
+    """
+    tail = ""
+    for number in range(len(tokens) - 1, -1, -1):
+        tail = tokens[number] + tail
+        if len(tail) >= len(answer):
+            return number if tail.endswith(answer) else None
+    return None
+
+
+def read_logprobs(values: Sequence[Any]) -> list[float]:
+    """Check and return log-probabilities in a reply. The first token of a text has none.
+
+    Raises a `FailureError` if another one is missing, or is not a finite number up to 0.
+    """
+    found = []
+    for place, value in enumerate(values):
+        if value is None and place == 0:
+            value = 0.0
+        if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
+            raise FailureError(Failure.MALFORMED, "a token of the text has no log-probability in the server's answer")
+        found.append(min(float(value), 0.0))
+    return found
+
+
+def find_span_tokens(tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
+
+    A server can put a token before the text, but none after it.
+    """
+    found: list[list[int]] = [[] for _ in spans]
+    end = characters
+    for number in range(len(tokens) - 1, 0, -1):  # the first token has no distribution
+        start = end - len(tokens[number])
+        for part, (first, last) in zip(found, spans, strict=True):
+            if max(first, start) < min(last, end):
+                part.append(number)
+        end = start
+    return [sorted(part) for part in found]
