@@ -51,10 +51,11 @@ from helm_longctx.apps.gate.distributions import (
 )
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.answer_logprobs import mean_difference
+from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.endpoints.probe import Endpoint
 from helm_longctx.models.endpoints.stack import Stack
-from helm_longctx.models.scoring import Distribution, SpanRequest, find_span_tokens
+from helm_longctx.models.scoring import Distribution, SpanRequest
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 LENGTH, ANSWER = 128, 24

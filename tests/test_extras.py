@@ -22,7 +22,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging.answer_judge import explain
 from helm_longctx.judging.judge import Judge, JudgeRequest
 from helm_longctx.judging.keys.client import RenewingClient, UnavailableClient
-from helm_longctx.judging.keys.find import FixedKey
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
@@ -250,6 +249,6 @@ def test_a_failed_key_says_what_to_install() -> None:
     def build(key: str) -> Client:
         raise InputError(missing("code", "client"))
 
-    judge = Judge("a/b", "a/b", RenewingClient(build, FixedKey("sk-1"), "KEY"))
+    judge = Judge("a/b", "a/b", RenewingClient(build, lambda refused: "sk-1", "KEY"))
     reply = judge.ask(QUESTION)
     assert reply.error == f"the call failed: {missing('code', 'client')}"

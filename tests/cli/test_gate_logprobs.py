@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from helm_longctx.apps.gate.distributions import Point, decide, divergence, find_differing_lengths, visible_divergence
-from helm_longctx.models.scoring import Distribution, find_span_tokens
+from helm_longctx.models.apis.echo import find_span_tokens
+from helm_longctx.models.scoring import Distribution
 from helm_longctx.results.statistics.noninferiority import Verdict
 from tests.support.commands import Command
 from tests.support.deployments import register_server

@@ -11,7 +11,7 @@ import pytest
 from helm_longctx.apps.judge_checks import measures
 from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.judging.calls import WAIT
+from helm_longctx.judging.judge import WAIT
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
 from tests.support.commands import Command

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.judging.calls import READINGS, WAIT
+from helm_longctx.judging.judge import READINGS, WAIT
 from tests.support.commands import Command
 from tests.support.servers.llm import Server, serve
 

@@ -137,7 +137,9 @@ def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
 
 def test_missing_split_is_named(hub: Hub, tmp_path: Path) -> None:
     """A split that the conversion lacks is named."""
-    assert "has no split 'dev'" in refused(tmp_path, HubDataset("org/letters", {"dev": 3}, config="plus"))
+    assert "has no plus/dev, but other/test, plus/test, plus/train" in refused(
+        tmp_path, HubDataset("org/letters", {"dev": 3}, config="plus")
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])

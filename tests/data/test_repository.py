@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data import repository
+from helm_longctx.data import web
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.repository import RepositoryFolder, tree_id
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.web import RepositoryFolder, tree_id
 from helm_longctx.errors import InputError
 from tests.data.release_server import Fault, ReleaseHub
 
@@ -52,7 +52,7 @@ def archive(files: dict[str, bytes]) -> bytes:
 @pytest.fixture
 def folder(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RepositoryFolder:
     """Return a folder whose archive is served."""
-    monkeypatch.setattr(repository, "ARCHIVES", f"{served.url}/files")
+    monkeypatch.setattr(web, "ARCHIVES", f"{served.url}/files")
     served.files["owner/name/tar.gz/c0ffee"] = archive(FILES)
     tree = tree_id(write_tree(tmp_path / "expected"))
     return RepositoryFolder("owner/name", "c0ffee", "data", tree, "suite", ("a/rows.json", "a.txt"))

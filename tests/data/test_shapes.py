@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from helm_longctx.data import unpack
-from helm_longctx.data.peek import RangedStream, first_json_row
+from helm_longctx.data.hub import RangedStream
+from helm_longctx.data.jsonl import read_first_row
 from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.data.unpack import first_in_tar
 from helm_longctx.data.web import WebFile
@@ -252,4 +253,4 @@ def test_a_stream_of_ranges(hub: Hub) -> None:
 )
 def test_first_rows_of_json(text: bytes, row: dict[str, object]) -> None:
     """The first object is found, whatever braces its strings have."""
-    assert first_json_row(io.BufferedReader(io.BytesIO(text))) == row  # type: ignore[arg-type]
+    assert read_first_row(io.BufferedReader(io.BytesIO(text)))[0] == row  # type: ignore[arg-type]

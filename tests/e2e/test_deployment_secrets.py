@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.judging.calls import WAIT
+from helm_longctx.judging.judge import WAIT
 from tests.judging.deployments import write_judges
 from tests.judging.token_server import serve_tokens
 from tests.support.programs import run

@@ -13,8 +13,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.benchmarks.helmet import scoring
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
 from helm_longctx.judging import entailment
-from helm_longctx.judging.calls import WAIT
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
+from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest, Reply
 from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text

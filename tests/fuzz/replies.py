@@ -19,8 +19,7 @@ from helm.common.request import RequestResult
 
 from helm_longctx.benchmarks.helmet.verdicts import read_answer
 from helm_longctx.failures import failure_of
-from helm_longctx.judging.calls import WAIT
-from helm_longctx.judging.judge import Judge, JudgeRequest
+from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.usage import usage_of
 from helm_longctx.runs.journal import Journal

@@ -12,7 +12,7 @@ import helm_longctx.plugin  # noqa: F401
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
-from helm_longctx.helm.counting import settings_with_tokenizer, with_deployments_tokenizer
+from helm_longctx.helm.truncation import settings_with_tokenizer, with_deployments_tokenizer
 
 
 def spec_of(entry: str, folder: Path) -> RunSpec:
@@ -43,7 +43,7 @@ def test_a_deployment_without_a_tokenizer(tmp_path: Path) -> None:
 def test_a_tokenizer_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tokenizer that cannot be downloaded ends in one line that names the argument, whichever library fails."""
     config = TokenizerConfig("test/tiktoken", TokenizerSpec("helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer"))
-    monkeypatch.setattr("helm_longctx.helm.counting.get_tokenizer_config", lambda name: config)
+    monkeypatch.setattr("helm_longctx.helm.truncation.get_tokenizer_config", lambda name: config)
     monkeypatch.setattr("tiktoken.get_encoding", lambda name: (_ for _ in ()).throw(ConnectionError("no network")))
     (spec,) = make_run_specs(
         ["ruler:task=vt,length=4k,model=longctx/lexical,count_with=test/tiktoken"], [], [], "test", 10, tmp_path

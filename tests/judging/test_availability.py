@@ -13,8 +13,9 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
-from helm_longctx.judging import availability, calls
-from helm_longctx.judging.availability import check_judge, find_official_judge
+from helm_longctx.judging.judge import TIMEOUT
+from helm_longctx.judging.keys import client as keys
+from helm_longctx.judging.keys.client import check_judge, find_official_judge
 from helm_longctx.redaction.logs import warn_once
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -32,7 +33,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.endswith("_KEY") or "JUDGE" in name:
             monkeypatch.delenv(name)
-    monkeypatch.setattr(availability, "_found", {})
+    monkeypatch.setattr(keys, "_found", {})
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_a_judge_that_is_slower_than_calls_may_be(
     hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question has the limit of a call, so another host is found although the first one would answer later."""
-    monkeypatch.setenv(calls.TIMEOUT, "0.5")
+    monkeypatch.setenv(TIMEOUT, "0.5")
     hosts[0].delay = 5.0
     assert find_official_judge(OFFICIAL, KEY) == AZURE
 
@@ -138,7 +139,7 @@ def test_without_a_key(hosts: tuple[Server, Server]) -> None:
 
 def test_local_models_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Local models are not asked, because their weights would be loaded."""
-    monkeypatch.setattr(availability, "judge_client", None)
+    monkeypatch.setattr(keys, "judge_client", None)
     check_judge("longctx/lexical", {})
     client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient", {})
     register_model_deployment(ModelDeployment("local/judge", client, model_name="local/judge"))

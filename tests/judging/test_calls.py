@@ -15,9 +15,7 @@ from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
 from helm_longctx.helm.patches import apply_patches, apply_seed_patch
-from helm_longctx.judging.calls import TIMEOUT, TRIES, WAIT, setting
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
-from helm_longctx.judging.jury import ask_judges
+from helm_longctx.judging.judge import TIMEOUT, TRIES, WAIT, Judge, JudgeRequest, Reply, ask_judges, setting
 from helm_longctx.models.apis.sending import limit_time
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault

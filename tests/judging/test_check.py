@@ -22,9 +22,8 @@ from helm_longctx.apps.judge_checks.plotting import plot
 from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.plots import write_picture
-from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check_items import Check, observe
-from helm_longctx.judging.judge import find_judges
+from helm_longctx.judging.judge import WAIT, find_judges
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
 from tests.support.fabricate_books import build_rubrics

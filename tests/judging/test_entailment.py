@@ -21,7 +21,6 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
-from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.entailment import (
     TRUE_NLI_COMMIT,
     CachedEntailment,
@@ -30,7 +29,7 @@ from helm_longctx.judging.entailment import (
     Pair,
     find_entailment,
 )
-from helm_longctx.judging.judge import Judge
+from helm_longctx.judging.judge import WAIT, Judge
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 from tests.data.hub_server import COMMIT, Hub, serve
 

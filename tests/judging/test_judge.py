@@ -16,9 +16,18 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.benchmarks.any_jsonl import tasks as any_jsonl
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import READINGS, WAIT
-from helm_longctx.judging.judge import Judge, JudgeRequest, Verdict, find_judges, make_judge, parse_judges
-from helm_longctx.judging.jury import Spending, ask_judges
+from helm_longctx.judging.judge import (
+    READINGS,
+    WAIT,
+    Judge,
+    JudgeRequest,
+    Spending,
+    Verdict,
+    ask_judges,
+    find_judges,
+    make_judge,
+    parse_judges,
+)
 from helm_longctx.models.apis import OpenAIClient
 from helm_longctx.models.apis.prices import PRICES, find_prices
 from helm_longctx.models.apis.usage import Usage

@@ -65,7 +65,7 @@ def test_many_threads_ask_once(server: TokenServer, tmp_path: Path) -> None:
         tokens = set(pool.map(lambda _: source.current(), range(32)))
         assert len(tokens) == len(server.asked) == 1
         (old,) = tokens
-        new = set(pool.map(lambda _: source.renew(old), range(32)))
+        new = set(pool.map(lambda _: source.current(old), range(32)))
     assert len(new) == 1
     assert new != tokens
     assert len(server.asked) == 2

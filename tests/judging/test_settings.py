@@ -6,7 +6,7 @@ import pytest
 
 from helm_longctx.benchmarks.helmet.judge import RubricAnnotator
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import DEFAULTS, PARALLEL, READINGS, TIMEOUT, WAIT, setting
+from helm_longctx.judging.judge import DEFAULTS, PARALLEL, READINGS, TIMEOUT, WAIT, setting
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

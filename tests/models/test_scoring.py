@@ -11,12 +11,12 @@ from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
+from helm_longctx.models.apis.echo import find_answer_start
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.scoring import (
     WINDOW,
     ScoringRequest,
     check_scoring,
-    find_answer_start,
     scored_texts,
     windows,
     with_answers,

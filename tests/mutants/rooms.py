@@ -70,10 +70,15 @@ DECISIONS = {
 """Patterns of modules, and their tests."""
 
 JUDGES = {
-    "judging/judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
+    "judging/judge.py": (
+        "judging/test_judge.py",
+        "judging/test_replies.py",
+        "judging/test_settings.py",
+        "judging/test_agreement.py",
+        "judging/test_calls.py",
+        "benchmarks/helmet/test_jury.py",
+    ),
     "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
-    "judging/jury.py": ("judging/test_agreement.py", "judging/test_judge.py", "benchmarks/helmet/test_jury.py"),
-    "judging/calls.py": ("judging/test_calls.py",),
     "tasks/judge_scores.py": ("judging/test_replies.py", "judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
     "benchmarks/helmet/verdicts.py": (
         "benchmarks/helmet/test_verdicts.py",

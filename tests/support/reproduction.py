@@ -10,7 +10,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.mrcr.tasks import LENGTHS
 from helm_longctx.data.root import DataRoot
-from helm_longctx.helm.counting import settings_with_tokenizer
+from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol

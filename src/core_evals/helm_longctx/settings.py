@@ -11,7 +11,7 @@ from core_evals.helm_longctx.medical import MEDICAL
 from helm_longctx.config.load import Options, load_config
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.judging.keys.find import FAMILIES, family_of
+from helm_longctx.judging.keys.client import FAMILIES, family_of
 from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.registry import BENCHMARKS

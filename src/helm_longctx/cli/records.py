@@ -16,8 +16,8 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.scenario import stop_sequences
+from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style

@@ -23,7 +23,7 @@ from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
-from helm_longctx.judging.keys.find import find_key, lacks_key, missing_key_error
+from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
 from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
@@ -112,7 +112,7 @@ class ModelBook:
         deployment, credentials = get_model_deployment(name), get_credentials(str(self._config.local_path))
         found = find_key(deployment, credentials)
         try:
-            return _ask(endpoint, found.keys.current() if found else None)
+            return _ask(endpoint, found.keys(None) if found else None)
         except TokenError as error:
             raise InputError(str(error)) from None
         except KeyRefusedError:

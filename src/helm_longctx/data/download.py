@@ -274,9 +274,9 @@ class Source(ABC):
         """Its files under the data root."""
 
     @property
-    @abstractmethod
     def place(self) -> str:
         """The folder under the data root that receives the files."""
+        return str(Path(self.paths[0]).parent)
 
     @property
     def label(self) -> str:
@@ -381,11 +381,6 @@ class SingleFile(Source):
     def paths(self) -> list[str]:
         """Its file under the data root."""
         return [self.path]
-
-    @property
-    def place(self) -> str:
-        """The folder under the data root that has the file."""
-        return str(Path(self.path).parent)
 
     def fetch(self, folder: Path) -> None:
         """Download the file, and write its origin into a record next to it, if there is one."""

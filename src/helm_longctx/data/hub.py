@@ -6,6 +6,7 @@ under the data root. The `datasets` library is not used: its older versions run 
 keeps another copy of the data in a cache of its own.
 """
 
+import io
 import json
 import os
 import shutil
@@ -14,15 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal, cast
 
 import orjson
 
-from helm_longctx.data.download import SOURCE, SingleFile, Source, check_space, sha256_of
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.peek import JSON, MOST_NAMED, first_json_content, first_json_row, first_parquet_row, open_on_hub
+from helm_longctx.data.download import SOURCE, ResumingStream, SingleFile, Source, check_space, sha256_of
+from helm_longctx.data.jsonl import JSON, JsonLines, first_json_content, read_first_row
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
-from helm_longctx.data.unpack import first_in_zip, unzip
+from helm_longctx.data.unpack import MOST_NAMED, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
 
 PARQUET_REVISION = "refs/convert/parquet"
@@ -70,11 +70,6 @@ class HubDataset(Source):
         """The repository to download it from."""
         return self.repo or self.name
 
-    @property
-    def place(self) -> str:
-        """Its folder under the data root."""
-        return self.folder
-
     def fetch(self, folder: Path) -> None:
         """Download the splits, and store them as JSON lines in a temporary folder. Then move them to their places.
 
@@ -84,10 +79,7 @@ class HubDataset(Source):
         digests: dict[str, str] = {}
         files: dict[str, list[Path]] = {}
         for split in self.splits:
-            folder_in_repo = f"{self.config or self.parquet}/{split}/"
-            names = [n for n in available if n.startswith(folder_in_repo) and n.endswith(".parquet")]
-            if not names:
-                raise InputError(f"its parquet conversion has no split {split!r}; {USE_A_MIRROR}")
+            names = self._find_files(split, available)
             files[split] = [download(self.repo_id, name, commit, digests) for name in names]
         source = {"repo": self.repo_id, "commit": commit, "files": digests, "rows": dict(self.splits)}
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,17 +100,21 @@ class HubDataset(Source):
         commit, available = list_files(self.repo_id, PARQUET_REVISION)
         found: dict[str, bytes] = {}
         for split in self.splits:
-            folder = f"{self.config or self.parquet}/{split}/"
-            names = [name for name in available if name.startswith(folder) and name.endswith(".parquet")]
-            if not names:
-                given = sorted({"/".join(name.split("/")[:2]) for name in available if name.endswith(".parquet")})
-                raise ShapeError(f"its parquet conversion has no {folder[:-1]}, but {', '.join(given) or 'nothing'}")
-            with open_on_hub(self.repo_id, names[0], commit) as file:
+            name = self._find_files(split, available)[0]
+            with open_on_hub(self.repo_id, name, commit) as file:
                 row = first_parquet_row(file, self.columns.get(split))
                 found[f"{self.folder}/{split}.jsonl"] = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
                 if self.labelled:
                     found[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
         return found
+
+    def _find_files(self, split: str, available: Sequence[str]) -> list[str]:
+        """Return the names of a split's files among those of the parquet conversion, or raise a `ShapeError`."""
+        folder, files = f"{self.config or self.parquet}/{split}", [n for n in available if n.endswith(".parquet")]
+        if not (names := [name for name in files if name.startswith(f"{folder}/")]):
+            given = ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"
+            raise ShapeError(f"its parquet conversion has no {folder}, but {given}; {USE_A_MIRROR}")
+        return names
 
 
 @dataclass(frozen=True)
@@ -236,7 +232,7 @@ class HubRows(SingleFile):
         if not names:
             raise ShapeError(f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}")
         with open_on_hub(self.repo, names[0], self.commit) as file:
-            row = first_parquet_row(file) if names[0].endswith(".parquet") else first_json_row(file)
+            row = first_parquet_row(file) if names[0].endswith(".parquet") else read_first_row(file)[0]
         if lacking := {*self.columns, self.column} - row.keys():
             raise ShapeError(f"{names[0]} has no column {min(lacking)!r}; its columns are {', '.join(row)}")
         kept = {name: row[name] for name in self.columns}
@@ -284,6 +280,47 @@ def list_files(
     if not info.sha:
         raise InputError(f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT")
     return info.sha, sorted(file.rfilename for file in getattr(info, "siblings", None) or [])
+
+
+class RangedStream(ResumingStream):
+    """A file on a server of which parts are read, each with a request for a range."""
+
+    def seekable(self) -> bool:
+        """Return True: reading can go on at any position."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a position."""
+        place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}[whence]
+        if place != self.position:
+            self._drop()
+            self.position = place
+        return place
+
+
+@contextmanager
+def open_on_hub(repo: str, name: str, commit: str, kind: Literal["dataset", "model"] = "dataset") -> Iterator[BinaryIO]:
+    """Open a file of a repository at a commit for reading in parts."""
+    from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
+
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    # The address is the hub's, not the one to which it redirects, which must not get the token.
+    stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
+    with io.BufferedReader(stream, 1 << 16) as file:
+        yield cast(BinaryIO, file)
+
+
+def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) -> Mapping[str, Any]:
+    """Return the first row of a parquet file. Its end and the first pages of the columns are read."""
+    from pyarrow import parquet
+
+    batches = parquet.ParquetFile(file).iter_batches(batch_size=1, row_groups=[0], columns=columns and list(columns))
+    row: Mapping[str, Any] = next(batches).to_pylist()[0]
+    return row
 
 
 @contextmanager

@@ -1,9 +1,10 @@
-"""Reads large JSON files (JSON lines, or one array of objects) one row at a time."""
+"""Reads large JSON files (JSON lines, or one array of objects) one row at a time, or the first row alone."""
 
 import json
 import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -20,6 +21,12 @@ NOT_UTF_8 = "the text is not UTF-8; save the file in UTF-8"
 STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 """The closing quote is optional so that an unterminated string matches to the end of the file. Otherwise the search
 would start again at every escaped quote in it, which takes time that is quadratic in the size of the file."""
+
+JSON = (".json", ".jsonl")
+"""The ends of the names of files whose first row can be read."""
+
+MOST = 64 << 20
+"""Most bytes of a file that are read for its first row, which can hold millions of tokens, or of a packed archive."""
 
 _MARGIN = 4096
 """Number of bytes at the start and at the end of a file in which the bracket of an array must be, among blanks."""
@@ -194,3 +201,43 @@ class JsonArray(JsonRows):
                         yield number, start, match.end() - start
             if depth or not data[-_MARGIN:].rstrip().endswith(b"]"):
                 raise InputError(f"{file.name}: not a complete JSON array: the file is truncated or damaged")
+
+
+def first_json_content(file: BinaryIO) -> bytes:
+    """Return a file of JSON lines, or of an array of objects, with the first object alone."""
+    row, is_array = read_first_row(file)
+    content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    return b"[" + content + b"]" if is_array else content
+
+
+def read_first_row(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:
+    """Return the first object of JSON lines, or of an array of objects, and whether it is an array.
+
+    Raises a `ShapeError` if the file does not begin with an object.
+    """
+    text = file.read(1).lstrip()
+    while not text and (more := file.read(1)):
+        text = more.lstrip()
+    is_array = text == b"["
+    text = b"" if is_array else text
+    while len(text) < MOST:
+        # Each time as much again is read, because what was read is searched again.
+        more = file.read(max(1 << 16, len(text))) if is_array else file.readline(MOST)
+        text += more
+        if not more:
+            break
+        with suppress(orjson.JSONDecodeError):
+            row = orjson.loads(_first_object(text) if is_array else text)
+            if isinstance(row, dict):
+                return row, is_array
+    raise ShapeError("it does not begin with a JSON object")
+
+
+def _first_object(text: bytes) -> bytes:
+    """Return the text up to the brace that closes the first one; all of it if that is not there."""
+    depth = 0
+    for match in STRING_OR_BRACE.finditer(text):
+        depth += (match[0] == b"{") - (match[0] == b"}")
+        if match[0] == b"}" and not depth:
+            return text[: match.end()]
+    return text

@@ -61,11 +61,6 @@ class DataRoot:
             raise InputError(f"{ENVIRONMENT}={mirror!r} is not a folder; set it to a mirror folder, or unset it")
         return DataRoot(Path(mirror), mirror=True)
 
-    @staticmethod
-    def of_scenario(scenario_cache: str | Path) -> DataRoot:
-        """Return what `find` returns, from the folder that HELM gives a scenario: `<output>/scenarios/<scenario>`."""
-        return DataRoot.find(Path(scenario_cache).parent.parent)
-
     def __truediv__(self, relative: str) -> Path:
         return self.path / relative
 

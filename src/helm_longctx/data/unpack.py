@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import shutil
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from helm_longctx.data.download import check_space
-from helm_longctx.data.peek import JSON, MOST, MOST_NAMED, first_json_content
+from helm_longctx.data.jsonl import JSON, MOST, first_json_content
 from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.errors import InputError, ShapeError
 
 BLOCK = 1 << 20
 """Bytes that are read into memory at a time."""
+
+MOST_NAMED = 12
+"""Most files that an error names."""
 
 MOST_NAMES = 1 << 20
 """Largest size in bytes of a tar header that holds a long name or further attributes."""
@@ -117,38 +120,18 @@ def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
 def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     """Return for each JSON file in the first part of a tar.gz file its content with the first object alone, by name."""
     found: dict[str, bytes] = {}
-    packed = _FirstPart(file)
+    plain = _InflatingStream(file, "the archive", MOST)
     try:
-        with (
-            _InflatingStream(cast(BinaryIO, packed), "the archive") as plain,
-            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
-        ):
+        with plain, tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members:
             for member in members:
                 content = members.extractfile(member) if member.isreg() and member.name.endswith(JSON) else None
                 if content:
                     with suppress(ShapeError):
                         found[member.name] = first_json_content(cast(BinaryIO, content))
     except (EOFError, tarfile.ReadError, gzip.BadGzipFile) as error:
-        if packed.left:
+        if plain.packed.count < MOST:
             raise ShapeError("it is no complete tar.gz file") from error
     return found
-
-
-class _FirstPart(io.RawIOBase):
-    """The first bytes of a file, as if it ended there.
-
-    Attributes:
-        left: how many of them were not read yet.
-    """
-
-    def __init__(self, file: BinaryIO):
-        self._file, self.left = file, MOST
-
-    def read(self, size: int = -1) -> bytes:
-        """Read some bytes; none at the end of the part."""
-        data = self._file.read(min(size, self.left) if size >= 0 else self.left)
-        self.left -= len(data)
-        return data
 
 
 def check_ratio(name: str, unpacked: int, packed: int) -> None:
@@ -161,30 +144,30 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
 
 
 class _CountingStream:
-    """A stream that counts the bytes that are read from it."""
+    """A stream that counts the bytes that are read from it, and ends after `most` of them."""
 
-    def __init__(self, source: BinaryIO):
-        self._source, self.count = source, 0
+    def __init__(self, source: BinaryIO, most: int):
+        self._source, self._most, self.count = source, most, 0
 
-    def read(self, size: int = -1) -> bytes:
-        data = self._source.read(size)
+    def read(self, size: int) -> bytes:
+        data = self._source.read(min(size, self._most - self.count))
         self.count += len(data)
         return data
 
 
 class _InflatingStream(gzip.GzipFile):
-    """The content of a gzip file. Reading fails if the content is too large in proportion to the file."""
+    """The content of a gzip file, or of its first `most` bytes. Reading fails if it is too large in proportion."""
 
-    def __init__(self, source: BinaryIO, archive: str):
-        self._packed, self._archive, self._ends = _CountingStream(source), archive, 0
-        super().__init__(fileobj=cast(BinaryIO, self._packed), mode="rb")
+    def __init__(self, source: BinaryIO, archive: str, most: int = sys.maxsize):
+        self.packed, self._archive, self._ends = _CountingStream(source, most), archive, 0
+        super().__init__(fileobj=cast(BinaryIO, self.packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)
         self._ends += not data
         if self._ends > MOST_ENDS:
             raise EOFError("a member claims to extend beyond the end of the archive")
-        check_ratio(self._archive, self.tell(), self._packed.count)
+        check_ratio(self._archive, self.tell(), self.packed.count)
         return data
 
 

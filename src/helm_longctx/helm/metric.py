@@ -144,12 +144,7 @@ class LongContextMetric(Metric):
 
     def get_metadata(self) -> list[MetricMetadata]:
         """Return the title and the meaning of each statistic."""
-        return [
-            MetricMetadata(
-                f["name"], f["display_name"], f.get("short_display_name"), f["description"], f["lower_is_better"]
-            )
-            for f in metric_fields(self.benchmark)
-        ]
+        return [MetricMetadata(**{"short_display_name": None, **each}) for each in metric_fields(self.benchmark)]
 
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the name and the value of each statistic of one answer."""

@@ -236,7 +236,7 @@ def _refuse_runs_in_one_line(theirs: Any, self: Any, run_specs: list[RunSpec]) -
     """HELM's runner does not tell the scenario the model's tokenizer, and logs a traceback for each mistake."""
     from helm.benchmark.runner import Runner, RunnerError
 
-    from helm_longctx.helm.counting import with_deployments_tokenizer
+    from helm_longctx.helm.truncation import with_deployments_tokenizer
 
     if type(self).run_one is not Runner.run_one:  # our runners, and HELM's for Slurm
         theirs(self, run_specs)

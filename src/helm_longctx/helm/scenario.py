@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from helm.benchmark.scenarios.scenario import (
@@ -19,7 +20,7 @@ from helm.benchmark.scenarios.scenario import (
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.helm.counting import settings_with_tokenizer
+from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, check_entry, fetch_command
 from helm_longctx.tasks.loading import load_examples
@@ -72,7 +73,7 @@ class LongContextScenario(Scenario):
 
     def iter_instances(self, output_path: str) -> Iterator[Instance]:
         """Fetch missing data into the cache beside HELM's folder of the scenario, and yield instances one at a time."""
-        root = DataRoot.of_scenario(output_path)
+        root = DataRoot.find(Path(output_path).parent.parent)  # HELM gives `<output>/scenarios/<scenario>`
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, fetch_command([self.entry], root))
         settings = settings_with_tokenizer(self.entry, root)

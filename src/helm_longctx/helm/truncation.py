@@ -1,7 +1,8 @@
-"""Cuts prompts that are too long for their length or for the deployment's window, by the task's rule.
+"""Finds tokenizers, cuts prompts by them, and has them count the tokens of generated examples.
 
-HELMET cuts the end of the context (`context_cutter`), LV-Eval the middle of the prompt (`middle_cutter`). Of a
-conversation the first user turn is cut.
+A prompt that is too long for its length or for the deployment's window is cut by the task's rule. HELMET cuts the end
+of the context (`context_cutter`), LV-Eval the middle of the prompt (`middle_cutter`). Of a conversation the first user
+turn is cut. Examples are counted with the tokenizer of `count_with`, or with the deployment's.
 """
 
 from __future__ import annotations
@@ -9,20 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import create_scenario
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.hub import HubFile
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import ignore_broken_torchvision, require_modules
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.cutting import cutters
+from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
+from helm_longctx.tasks.cutting import context_end, middle
+from helm_longctx.tasks.entry import Entry, is_our_method
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Settings
 
 CHAT_BUFFER = 100
 """Number of tokens that are reserved for the markup of a chat API (HELMET model_utils.py, buffer)."""
@@ -242,3 +253,73 @@ _KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
     "helm_longctx.models.local.packaged.PackagedTokenizer": _hugging_face,
     "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
 }
+
+
+def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
+    """Return an entry's settings with the tokenizer of `count_with`, or raise an `InputError`."""
+    name = entry.settings.count_with
+    if not name:
+        return entry.settings
+    tokenizer = _find_tokenizer(name, root)
+    return replace(entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer))
+
+
+def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
+    """Return a run spec whose scenario counts with the deployment's tokenizer, or raise an `InputError`.
+
+    HELM makes the scenario without the deployment, so the name is put into the scenario's arguments, if the entry names
+    none. The spec of a run of HELM's own scenario is returned unchanged.
+    """
+    if not is_our_method(spec.adapter_spec.method):
+        return spec
+    entry = create_scenario(spec.scenario_spec).entry
+    if entry.settings.count_with or not any("count_with" in task.arguments for task in entry.tasks):
+        return spec
+    name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
+    if not name:
+        raise InputError(
+            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give count_with="
+            " with the name or the folder of a tokenizer, or count_with=longctx/words, which downloads nothing"
+            " (helm-longctx run: --argument count_with=NAME; helm_longctx.evaluate: tokenizer= with the model's"
+            " tokenizer, or arguments={'count_with': NAME})"
+        )
+    scenario = spec.scenario_spec
+    return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))
+
+
+def check_tokenizers(entry: Entry, deployment: str, root: DataRoot) -> None:
+    """Load the tokenizers that count and cut an entry's prompts, or raise an `InputError`."""
+    if entry.settings.count_with:
+        _find_tokenizer(entry.settings.count_with, root)
+    if any(task.cut != "nothing" for task in entry.tasks):
+        Truncator.for_deployment(deployment).check()
+
+
+def _find_tokenizer(name: str, root: DataRoot) -> Any:
+    """Load a tokenizer from HELM's registry, from a folder, or from the hub, in this order."""
+    # HELM's registry comes first, because a deployment's `tokenizer_name` is a name in it.
+    if config := get_tokenizer_config(name):
+        try:
+            tokenizer = load_tokenizer(config)
+        except Exception as error:  # each library raises another kind if a file or the network is missing
+            raise InputError(
+                f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
+                " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
+            ) from error
+        if tokenizer is None:
+            raise InputError(
+                f"count_with={config.name!r} does not run in this process; give count_with= with another tokenizer,"
+                " such as longctx/words"
+            )
+        return tokenizer
+    if (Path(name) / "tokenizer.json").is_file():
+        return read_tokenizer(Path(name) / "tokenizer.json")
+    # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
+    if name.count("/") != 1:
+        raise InputError(
+            f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM, the name of a model on the"
+            " hub, or a folder with tokenizer.json"
+        )
+    file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
+    ensure([file], root, f"the same command, with a login that can read {name}")
+    return read_tokenizer(root / file.path)

@@ -18,11 +18,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.availability import check_judge, find_official_judge
-from helm_longctx.judging.calls import check_settings
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
-from helm_longctx.judging.jury import ask_judges
-from helm_longctx.judging.keys.client import UnavailableClient
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, ask_judges, check_settings, find_judges, parse_judges
+from helm_longctx.judging.keys.client import UnavailableClient, check_judge, find_official_judge
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.judgement import ANSWER, Judgement
 from helm_longctx.tasks.sample import Sample

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
-from helm_longctx.judging.jury import ask_judges
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, ask_judges
 
 if TYPE_CHECKING:
     import pandas as pd

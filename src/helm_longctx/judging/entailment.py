@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 
 from helm_longctx.environment import dtype_argument, ignore_broken_torchvision, page_address, require
 from helm_longctx.errors import InputError
@@ -49,21 +51,6 @@ Does the passage alone support all that the statement says? Answer with 1 for ye
 _log = logging.getLogger(__name__)
 
 
-class EntailmentJudge(Protocol):
-    """Interface of judges of passages and claims."""
-
-    official: bool
-
-    @property
-    def name(self) -> str:
-        """Name of the model, with its revision if that is known."""
-        ...
-
-    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """Judge each pair; return the verdicts in the order of the pairs."""
-        ...
-
-
 def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJudge | None:
     """Create the judge that a `judge=` argument names, None for no judge, or raise an `InputError`."""
     if judge == "auto" and not gpu_has_room(TRUE_NLI_BYTES):
@@ -83,9 +70,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
 
 def is_deployment(judge: str) -> bool:
     """Return whether `judge` is the name of a HELM deployment."""
-    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
-
-    return judge in DEPLOYMENTS
+    return judge in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 
 
 def gpu_has_room(needed: int) -> bool:
@@ -307,7 +292,7 @@ def _parse_reply(reply: object) -> dict[str, bool] | None:
 class CachedEntailment:
     """Wraps a judge with a cache of its verdicts, which a file stores for later runs, without passages."""
 
-    def __init__(self, judge: EntailmentJudge, path: Path):
+    def __init__(self, judge: HubEntailment, path: Path):
         self._judge, self.official = judge, judge.official
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -337,3 +322,6 @@ class CachedEntailment:
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known)
         return [stored.get(key, verdicts.get(key)) for key in keys]
+
+
+EntailmentJudge = HubEntailment | DeploymentEntailment | CachedEntailment

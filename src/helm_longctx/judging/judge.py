@@ -1,35 +1,77 @@
-"""Language models as judges. They are asked through HELM's clients and its request cache."""
+"""Language models as judges: their settings, calls and replies, juries of several, and what they cost.
+
+They are asked through HELM's clients and its request cache.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from helm.benchmark import model_deployment_registry as registry
+from helm.clients.client import Client
+from helm.common.hierarchical_logger import herror, hlog
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import RequestResult
+from tqdm import tqdm
 
-from helm_longctx.environment import require
+from helm_longctx.environment import number_setting, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
-from helm_longctx.judging.calls import READINGS, judge_sender, reply_text, setting
+from helm_longctx.models.apis.prices import Prices, find_prices
+from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.apis.usage import Usage, output_truncated, usage_of
 from helm_longctx.models.sampling import SampledRequest
-from helm_longctx.redaction.abbreviation import describe_error, digest
+from helm_longctx.redaction.abbreviation import abbreviate, describe_error, digest
+from helm_longctx.redaction.text import redact
+from helm_longctx.tasks.prompt import remove_thinking
 
 if TYPE_CHECKING:
-    from helm.benchmark.model_deployment_registry import ModelDeployment
     from helm.clients.auto_client import AutoClient
-    from helm.clients.client import Client
+
+WAIT = "HELM_LONGCTX_JUDGE_WAIT"
+"""Environment variable: longest wait in seconds after the first failed call. It doubles with each further one."""
+
+TIMEOUT = "HELM_LONGCTX_JUDGE_TIMEOUT"
+"""Environment variable: seconds that a call may take. Providers' libraries would wait ten minutes."""
+
+READINGS = "HELM_LONGCTX_JUDGE_READINGS"
+"""Environment variable: number of replies to request until one has a verdict."""
+
+PARALLEL = "HELM_LONGCTX_JUDGE_PARALLEL"
+"""Environment variable: number of parallel calls to judges."""
+
+DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
+
+TRIES = 6
+"""Attempts at a call that keeps failing."""
+
+THINKING_START = "<think>"
+
+MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
 CHARACTERS = 4
 """Approximate characters in an English token, for clients that do not pass on the provider's count of tokens."""
 
 Verdict = Mapping[str, Any]
 """The grades that were parsed from a reply, by name."""
+
+
+def setting(name: str) -> float:
+    """Return the value of one of these settings, or raise an `InputError` if it is invalid."""
+    return number_setting(name, DEFAULTS[name], whole=name in (READINGS, PARALLEL))
+
+
+def check_settings() -> None:
+    """Check all settings, so that a mistake is found before the first request."""
+    for name in DEFAULTS:
+        setting(name)
 
 
 @dataclass(frozen=True)
@@ -78,7 +120,8 @@ class Judge:
         messages: list[dict[str, str]] | None = None,
         takes_system: bool = False,
     ):
-        self.name, self.model, self._sender, self._messages = deployment, model, judge_sender(client), messages
+        self.name, self.model, self._messages = deployment, model, messages
+        self._sender = Sender(client, Retries(TRIES, setting(WAIT), takes_any_reply=True))
         self._takes_system = takes_system
         self._readings = int(setting(READINGS))
         # Locks are stored by digests, which are short: a judge gets thousands of long prompts.
@@ -154,6 +197,30 @@ class Judge:
         return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
 
 
+def reply_text(result: RequestResult) -> tuple[str | None, str]:
+    """Return the answer in a reply, if it has one, and the error to report if no verdict can be read from it.
+
+    The reasoning before the answer is left out, as it is where an API returns it in a field of its own: the official
+    codes read verdicts from answers.
+    """
+    completion = result.completions[0] if result.completions else None
+    is_cut = output_truncated(result)
+    if completion is None or not completion.text:
+        error = redact(result.error or "")
+        empty = (
+            f"the reply ended at the token limit before its answer; {MORE_TOKENS}" if is_cut else "the reply is empty"
+        )
+        return None, f"the reply cannot be used: {abbreviate(error)}" if error else empty
+    if not isinstance(completion.text, str):  # HELM's clients pass on any JSON value in the place of the text
+        return None, "the reply is not text"
+    text = remove_thinking(completion.text)
+    if is_cut and text.lstrip().startswith(THINKING_START):
+        return None, f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}"
+    if is_cut:
+        return text, "the reply ended at the token limit without a verdict"
+    return text, "the reply has no verdict"
+
+
 def _parse(request: JudgeRequest, text: str) -> Verdict | None:
     try:
         return request.parse(text)
@@ -161,7 +228,7 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
         return None
 
 
-def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
+def messages_before(deployment: registry.ModelDeployment) -> list[dict[str, str]] | None:
     """Return the messages that make a deployment send a prompt as a chat, the style in which judges are asked.
 
     A client that takes both sends a chat if the request has messages, even an empty list. Other clients get None,
@@ -174,11 +241,9 @@ def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
 def parse_judges(judge: str) -> list[str]:
     """Split a `judge=` argument such as `a+b` into deployments, or raise an `InputError`."""
     require("judges", f"judge={judge!r}")
-    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
-
     names = judge.split("+")
     for name in names:
-        if name not in DEPLOYMENTS:
+        if name not in registry.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
             raise InputError(
                 f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx models` and HELM's"
                 " model_deployments.yaml; run entries also allow auto and none"
@@ -198,8 +263,81 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
 
 def make_judge(name: str, client: Client) -> Judge:
     """Return the judge of a deployment, which is asked through a client."""
-    from helm.benchmark.model_deployment_registry import get_model_deployment
-
-    deployment = get_model_deployment(name)
+    deployment = registry.get_model_deployment(name)
     model = deployment.model_name or name
     return Judge(name, model, client, messages_before(deployment), takes_system=sends_messages(name))
+
+
+class Spending:
+    """Adds up calls, tokens and dollars of judges with their prices. Threads may share it; `str` sums it up."""
+
+    def __init__(self, prices: Mapping[str, Prices | None]) -> None:
+        self._prices = prices
+        self.calls = self.input_tokens = self.output_tokens = 0
+        self.dollars: float | None = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, judge: str, reply: Reply) -> None:
+        """Add the cost of a reply's calls. Replies from the cache cost nothing."""
+        prices = self._prices[judge]
+        with self._lock:
+            for usage in reply.usages:
+                dollars = prices.dollars(usage) if prices else None
+                self.calls += 1
+                self.input_tokens += usage.input_tokens
+                self.output_tokens += usage.output_tokens
+                # One unknown price makes the sum unknown: a part of it would look like the whole.
+                self.dollars = None if dollars is None or self.dollars is None else self.dollars + dollars
+
+    def __str__(self) -> str:
+        dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
+        return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
+
+
+def ask_judges(
+    judges: Sequence[Judge], requests: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
+) -> list[dict[str, dict[str, Reply]]]:
+    """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
+    spending = Spending({judge.name: _prices(judge) for judge in judges})
+    places = [(number, judge, name) for number, item in enumerate(requests) for judge in judges for name in item]
+    # A single item gets no bar, because an annotator judges one answer after the other during a run.
+    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(requests) > 1 else True)
+
+    def ask(place: tuple[int, Judge, str]) -> Reply:
+        number, judge, name = place
+        request = requests[number][name]
+        reply = judge.ask(request, repeat)
+        spending.add(judge.name, reply)
+        bar.set_postfix_str(str(spending), refresh=False)
+        bar.update()
+        return reply
+
+    with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
+        replies = list(pool.map(ask, places))
+    by_item: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in requests]
+    for (number, judge, name), reply in zip(places, replies, strict=True):
+        by_item[number][judge.name][name] = reply
+    _log_outcome(by_item, spending)
+    return by_item
+
+
+def _prices(judge: Judge) -> Prices | None:
+    # A judge that HELM does not know cannot be asked, which its replies report.
+    with suppress(registry.ModelDeploymentNotFoundError):
+        return find_prices(judge.name)
+    return None
+
+
+def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
+    if len(by_item) > 1:
+        hlog(f"judges: {spending}")
+    errors = Counter(
+        (judge, reply.error)
+        for item in by_item
+        for judge, replies in item.items()
+        for reply in replies.values()
+        if reply.error
+    )
+    # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
+    for (judge, error), times in errors.most_common(5):
+        herror(f"judge {judge} gave no verdict on {times} questions: {error}")

@@ -8,20 +8,28 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from helm.clients.client import Client
-from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
+from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.failures import Failure, label_error
-from helm_longctx.models.gathering import Gatherer
+from helm_longctx.failures import Failure
+from helm_longctx.models.apis.protocol import failure_result
+from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 OBJECTS: dict[str, Any] = {}
 """The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
+
+_SECONDS = 0.05
+"""Seconds for which a batch that is not full waits for further items."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def with_facts(request: Request, facts: PromptFacts) -> Request:
     """Add facts to a request. One for log-probabilities stays as it is, because no function answers it."""
     if type(request) is not Request:
         return request
-    return AskedRequest(**vars(request), facts=facts)
+    return with_fields(AskedRequest, request, facts=facts)
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,42 @@ def make_prompt(request: Request) -> Prompt:
     turns = request.messages or [{"role": "user", "content": request.prompt}]
     stop, is_chat = tuple(request.stop_sequences), request.messages is not None
     return Prompt(turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat)
+
+
+class Gatherer(Generic[Item, Answer]):
+    """Answers the items of threads that call it at the same time together. Of its threads one works at a time.
+
+    Args:
+        answer_all: takes a list of items, and returns an answer or an exception for each.
+        size: most items of a list.
+    """
+
+    def __init__(self, answer_all: Callable[[list[Item]], Sequence[Answer | Exception]], size: int):
+        self._answer_all, self._size = answer_all, size
+        self._waiting: list[tuple[Item, Future[Answer]]] = []
+        self._turn = threading.Lock()
+
+    def __call__(self, item: Item) -> Answer:
+        """Return the answer to an item, or raise its exception."""
+        mine: Future[Answer] = Future()
+        self._waiting.append((item, mine))
+        # The thread whose turn it is answers the items of the threads that wait.
+        with self._turn:
+            while not mine.done():
+                end = time.monotonic() + _SECONDS
+                while len(self._waiting) < self._size and time.monotonic() < end:
+                    time.sleep(_SECONDS / 10)
+                batch, self._waiting[: self._size] = self._waiting[: self._size], []
+                try:
+                    answers = self._answer_all([item for item, _ in batch])
+                except BaseException as error:  # the thread of each item raises it
+                    answers = [error] * len(batch)  # type: ignore[list-item]
+                for (_, future), answer in zip(batch, answers, strict=True):
+                    if isinstance(answer, BaseException):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
+        return mine.result()
 
 
 class Function:
@@ -214,9 +258,7 @@ class FunctionClient(Client):
             raise
         except Exception as error:  # of the user's code
             # A failing question must not be asked again and again, as a server's temporary failure is.
-            failure = label_error(Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}")
-            flags = ErrorFlags(is_retriable=False, is_fatal=False)
-            return RequestResult(False, [], [], cached=False, error=failure, error_flags=flags)
+            return failure_result(Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}")
         if not isinstance(text, str):
             raise InputError(f"the function returned {_describe(text)}; it must return a text")
         for stop in request.stop_sequences:

@@ -6,27 +6,9 @@ from typing import Any
 
 import dacite
 import yaml
-from helm.benchmark.model_deployment_registry import (
-    ALL_MODEL_DEPLOYMENTS,
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    WindowServiceSpec,
-    register_model_deployment,
-)
-from helm.benchmark.model_metadata_registry import (
-    FULL_FUNCTIONALITY_TEXT_MODEL_TAG,
-    MODEL_NAME_TO_MODEL_METADATA,
-    TEXT_MODEL_TAG,
-    ModelMetadata,
-    register_model_metadata,
-)
-from helm.benchmark.tokenizer_config_registry import (
-    TOKENIZER_NAME_TO_CONFIG,
-    TokenizerConfig,
-    TokenizerSpec,
-    register_tokenizer_config,
-)
+from helm.benchmark import model_deployment_registry as deployments
+from helm.benchmark import model_metadata_registry as models
+from helm.benchmark import tokenizer_config_registry as tokenizers
 from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
 
 from helm_longctx.models.baselines.clients import BaselineClient, LexicalClient, NullClient
@@ -54,32 +36,34 @@ with it. It needs no download."""
 
 def register() -> None:
     """Register `longctx/lexical`, `longctx/null` and their tokenizer with HELM. Idempotent."""
-    if WORDS not in TOKENIZER_NAME_TO_CONFIG:
+    if WORDS not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
         folder = {"pretrained_model_name_or_path": str(resources.files("helm_longctx") / "models/baselines/words")}
-        spec = TokenizerSpec("helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder)
-        register_tokenizer_config(TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token=""))
+        spec = tokenizers.TokenizerSpec("helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder)
+        tokenizers.register_tokenizer_config(
+            tokenizers.TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token="")
+        )
     window = NoTokenizerWindowService
     for name, title, client, about in _MODELS:
-        if name in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
+        if name in deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
             continue
-        register_model_metadata(
-            ModelMetadata(
+        models.register_model_metadata(
+            models.ModelMetadata(
                 name=name,
                 creator_organization_name="helm-longctx",
                 display_name=title,
                 description=about,
                 access="open",
                 release_date=date(2026, 11, 20),
-                tags=[TEXT_MODEL_TAG, FULL_FUNCTIONALITY_TEXT_MODEL_TAG],
+                tags=[models.TEXT_MODEL_TAG, models.FULL_FUNCTIONALITY_TEXT_MODEL_TAG],
             )
         )
-        register_model_deployment(
-            ModelDeployment(
+        deployments.register_model_deployment(
+            deployments.ModelDeployment(
                 name=name,
-                client_spec=ClientSpec(f"{client.__module__}.{client.__name__}"),
+                client_spec=deployments.ClientSpec(f"{client.__module__}.{client.__name__}"),
                 tokenizer_name=WORDS,
                 # Other window services would tokenize each prompt to compare its length with a limit. There is none.
-                window_service_spec=WindowServiceSpec(f"{window.__module__}.{window.__name__}"),
+                window_service_spec=deployments.WindowServiceSpec(f"{window.__module__}.{window.__name__}"),
             )
         )
 
@@ -91,15 +75,15 @@ def register_ready() -> None:
     model, and this must stay the user's.
     """
     for row in _read_ready("models", "model_metadata"):
-        if row["name"] not in MODEL_NAME_TO_MODEL_METADATA:
-            register_model_metadata(dacite.from_dict(ModelMetadata, row))
-    known = {deployment.model_name for deployment in ALL_MODEL_DEPLOYMENTS}
+        if row["name"] not in models.MODEL_NAME_TO_MODEL_METADATA:
+            models.register_model_metadata(dacite.from_dict(models.ModelMetadata, row))
+    known = {deployment.model_name for deployment in deployments.ALL_MODEL_DEPLOYMENTS}
     for row in _read_ready("model_deployments"):
         if row["model_name"] not in known:
-            register_model_deployment(dacite.from_dict(ModelDeployment, row))
+            deployments.register_model_deployment(dacite.from_dict(deployments.ModelDeployment, row))
     for row in _read_ready("tokenizer_configs"):
-        if row["name"] not in TOKENIZER_NAME_TO_CONFIG:
-            register_tokenizer_config(dacite.from_dict(TokenizerConfig, row))
+        if row["name"] not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
+            tokenizers.register_tokenizer_config(dacite.from_dict(tokenizers.TokenizerConfig, row))
 
 
 def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:

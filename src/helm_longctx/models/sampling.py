@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from helm.common.request import Request
+
+Kind = TypeVar("Kind", bound=Request)
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,13 @@ def with_sampling(request: Request, arguments: Mapping[str, float], trial: int =
     for name, more in (("seed", trial), ("top_k", 0)):
         if name in given:
             given[name] = int(given[name]) + more
-    return SampledRequest(**{**copied_fields(request), **given, "asked": tuple(given)})
+    return with_fields(SampledRequest, request, **given, asked=tuple(given))
 
 
-def copied_fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a request that a request of another class takes over."""
-    return {
-        field.name: getattr(request, field.name) for field in fields(SampledRequest) if hasattr(request, field.name)
-    }
+def with_fields(kind: type[Kind], request: Request, **others: Any) -> Kind:
+    """Return a request of another class, with the fields of the given one that it has, too, and with others."""
+    own = {field.name: getattr(request, field.name) for field in fields(kind) if hasattr(request, field.name)}
+    return kind(**{**own, **others})
 
 
 def asked_of(request: Request) -> tuple[str, ...]:

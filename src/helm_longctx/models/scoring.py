@@ -5,13 +5,13 @@ The client of a deployment that can answer them has `score_support`, which the r
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm.common.request import GeneratedOutput, Request, Token
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.sampling import with_fields
 
 WINDOW = 1024
 """Tokens of a text whose mean log-probability is one value of its curve."""
@@ -40,9 +40,8 @@ class ScoringRequest(Request):
 
 def with_answers(request: Request, answers: Sequence[str], context: tuple[int, int] | None) -> ScoringRequest:
     """Make the request for the log-probabilities of gold answers after the prompt of a request."""
-    given = {field.name: getattr(request, field.name) for field in fields(Request)}
-    given |= {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
-    return ScoringRequest(**given, answers=tuple(answers), context=context)
+    greedy = {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
+    return with_fields(ScoringRequest, request, **greedy, answers=tuple(answers), context=context)
 
 
 @dataclass(frozen=True)
@@ -166,53 +165,3 @@ def check_scoring(client: Any, deployment: str, argument: str = "metric=likeliho
         )
     if reason := client.score_support():
         raise InputError(f"{argument}: {deployment} gives no log-probabilities of given texts: {reason}")
-
-
-def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
-    """Return the number of the first token of an answer at the end of a text; None if the tokens do not join to it.
-
-    A token that the answer shares with the text before it counts as one of the answer's.
-    """
-    tail = ""
-    for number in range(len(tokens) - 1, -1, -1):
-        tail = tokens[number] + tail
-        if len(tail) >= len(answer):
-            return number if tail.endswith(answer) else None
-    return None
-
-
-def without_shared_start(whole: Sequence[str], prompt: Sequence[str]) -> int:
-    """Return the number of the first token of a text that is not the prompt's."""
-    same = (place for place, (one, other) in enumerate(zip(whole, prompt, strict=False)) if one != other)
-    return next(same, min(len(whole), len(prompt)))
-
-
-def read_logprobs(values: Sequence[Any]) -> list[float]:
-    """Check and return log-probabilities in a reply. The first token of a text has none.
-
-    Raises a `FailureError` if another one is missing, or is not a finite number up to 0.
-    """
-    found = []
-    for place, value in enumerate(values):
-        if value is None and place == 0:
-            value = 0.0
-        if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
-            raise FailureError(Failure.MALFORMED, "a token of the text has no log-probability in the server's answer")
-        found.append(min(float(value), 0.0))
-    return found
-
-
-def find_span_tokens(tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
-
-    A server can put a token before the text, but none after it.
-    """
-    found: list[list[int]] = [[] for _ in spans]
-    end = characters
-    for number in range(len(tokens) - 1, 0, -1):  # the first token has no distribution
-        start = end - len(tokens[number])
-        for part, (first, last) in zip(found, spans, strict=True):
-            if max(first, start) < min(last, end):
-                part.append(number)
-        end = start
-    return [sorted(part) for part in found]

@@ -196,14 +196,10 @@ def _register_address(address: str) -> None:
         register_arguments(value, name, secret=name == "code")  # Azure Functions pass their key as `code`
 
 
-def register_credentials(credentials: Mapping[str, Any], all_secret: bool = False) -> None:
+def register_credentials(credentials: Mapping[str, Any]) -> None:
     """Register the secrets in HELM's credentials: values with names such as `openaiApiKey`, all under `deployments`."""
     for name, value in credentials.items():
-        secret = all_secret or bool(SECRET_NAME.search(name))
-        if isinstance(value, Mapping):
-            register_credentials(value, secret or name == "deployments")
-        else:
-            register_arguments(value, secret=secret)
+        register_arguments(value, secret=name == "deployments" or bool(SECRET_NAME.search(name)))
 
 
 def _base64(value: bytes, before: int) -> set[str]:

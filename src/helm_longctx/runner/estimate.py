@@ -16,8 +16,7 @@ from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.counting import with_deployments_tokenizer
-from helm_longctx.helm.truncation import load_deployment_counter
+from helm_longctx.helm.truncation import load_deployment_counter, with_deployments_tokenizer
 from helm_longctx.judging.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage

@@ -27,11 +27,11 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.helm.truncation import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error

@@ -7,9 +7,8 @@ any release. No module here imports HELM or names a benchmark.
 from helm_longctx.data.hub import HubDataset, HubFile, HubZip
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Types
 from helm_longctx.data.release import PinnedFile, Release, ReleaseFile
-from helm_longctx.data.repository import RepositoryFolder
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import WebFile
+from helm_longctx.data.web import RepositoryFolder, WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.benchmark import (

@@ -22,8 +22,8 @@ from helm.common.request import Request
 import helm_longctx.plugin  # noqa: F401  # benchmarks
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
 from helm_longctx.data.root import DataRoot
-from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.scenario import stop_sequences
+from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer
 from helm_longctx.tasks.entry import parse_entry

@@ -31,7 +31,7 @@ from helm_longctx.environment import DEFAULT_MAX_REPLY, MAX_REPLY, TIMEOUT, max_
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging import calls
+from helm_longctx.judging import judge as judges
 from helm_longctx.judging.keys.client import judge_client
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient, availability, guard
 from helm_longctx.models.apis.availability import list_models
@@ -60,7 +60,7 @@ PAUSE = 0.1
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_HEADER", HEADER)
-    monkeypatch.setenv(calls.WAIT, "0.01")
+    monkeypatch.setenv(judges.WAIT, "0.01")
     logs.warn_once.cache_clear()
 
 
@@ -284,7 +284,7 @@ def test_replies_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_judges_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of calls to judges holds for HELM's clients, too."""
-    monkeypatch.setenv(calls.TIMEOUT, "1")
+    monkeypatch.setenv(judges.TIMEOUT, "1")
     with attack(DRIPS[drip]("anthropic" if kind == "anthropic" else "chat")) as server:
         client = helms_client(kind, server, monkeypatch)
         assert not try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result.success

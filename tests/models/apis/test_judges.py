@@ -11,8 +11,8 @@ from helm.benchmark.model_deployment_registry import (
 )
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import TIMEOUT, WAIT
-from helm_longctx.judging.keys.find import find_key
+from helm_longctx.judging.judge import TIMEOUT, WAIT
+from helm_longctx.judging.keys.client import find_key
 from tests.support.judges import ask, deploy
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault

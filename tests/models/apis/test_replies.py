@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.judging.calls import WAIT
+from helm_longctx.judging.judge import WAIT
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.prices import PRICES

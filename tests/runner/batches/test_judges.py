@@ -10,7 +10,7 @@ import pytest
 
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import WAIT
+from helm_longctx.judging.judge import WAIT
 from helm_longctx.locks import LOCK
 from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.runner.batches.submission import PROBE, JudgesAsBatches, Plan, make_batch_runner

@@ -23,7 +23,7 @@ from helm_longctx.apps.gate.distributions import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.failures import FailureError
-from helm_longctx.helm.counting import with_deployments_tokenizer
+from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.usage import Usage, usage_of
 from helm_longctx.models.scoring import ScoringRequest, check_scoring

@@ -27,7 +27,7 @@ from helm_longctx.documents.numbers import decimals, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import check_settings
+from helm_longctx.judging.judge import check_settings
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from helm_longctx.environment import require
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging import entailment
 from helm_longctx.judging.answer_judge import AnswerAnnotator, ModelAnnotator
-from helm_longctx.judging.availability import check_judge
 from helm_longctx.judging.judge import JudgeRequest
+from helm_longctx.judging.keys.client import check_judge
 from helm_longctx.tasks import DataRoot, InputError, Record
 from helm_longctx.tasks.sample import Sample
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
 from helm_longctx.data.jsonl import JsonArray, Row, Types
-from helm_longctx.data.repository import RepositoryFolder
+from helm_longctx.data.web import RepositoryFolder
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks.prompt import fill

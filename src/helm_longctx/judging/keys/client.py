@@ -1,24 +1,184 @@
-"""Creates HELM clients that use a judge's own credentials."""
+"""Finds a judge's key, creates HELM clients that use it, and asks whether the judge exists.
 
+A key is looked up in the variables of the judge's family and its host, in HELM's credentials, and in the variables of
+its library. A judge is asked before a run sends anything to its model. The reply is not cached on disk, because a judge
+that answered last month may be gone, but each judge is asked only once in a process.
+"""
+
+import inspect
+import re
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.hierarchical_logger import hlog, hwarn
-from helm.common.request import ErrorFlags, Request, RequestResult
+from helm.common.object_spec import get_class_by_name
+from helm.common.optional_dependencies import OptionalDependencyNotInstalled
+from helm.common.request import Request, RequestResult
 
+from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.failures import Failure, failure_of, failure_of_error
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging.calls import TIMEOUT, setting
-from helm_longctx.judging.keys.find import IN_FILE, KeySource, find_key, judge_prefix
-from helm_longctx.models.apis.oauth import TokenError, variable
+from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
+from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
+from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens, variable
+from helm_longctx.models.apis.protocol import failure_result
+from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
 from helm_longctx.models.apis.sending import limit_time
-from helm_longctx.redaction.text import redact, register_credentials
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.redaction.logs import warn_once
+from helm_longctx.redaction.text import redact, register_credentials, register_secret
+
+FAMILIES = {"CLAUDE": r"claude|\banthropic\b", "LLAMA": r"llama|\bmeta\b", "GPT": r"gpt|\bo[1-9]\b|\bopenai\b"}
+"""The families of judges, which begin the names of their variables, and patterns for models. The first match counts."""
+
+LIBRARIES = {
+    **{name: client.key_prefix for name, client in helm_clients()},
+    "OpenRouterClient": "OPENROUTER",
+    "TogetherClient": "TOGETHER",
+    "TogetherChatClient": "TOGETHER",
+    "TogetherCompletionClient": "TOGETHER",
+}
+"""HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
+
+IN_FILE = "the key in HELM's credentials file"
+
+SECONDS = 30.0
+"""Longest wait for the reply, if calls have no shorter limit. A judge that needs longer is not known to be missing, so
+the run begins."""
+
+INSTEAD = (
+    f"give judge=DEPLOYMENT for another judge ({page_address('judges')} says how to choose one), or judge=none to run"
+    " without judged scores"
+)
+
+_REASONS = {Failure.UNKNOWN_MODEL: "does not exist or was withdrawn", Failure.BAD_KEY: "refuses the key"}
+"""What errors say of a judge that no later call can reach."""
+
+KeySource = Callable[[str | None], str]
+"""Function that returns the key to use now. It gets a key that was refused, or None, and returns another key than that
+one, or the same if there is no other."""
+
+
+@dataclass(frozen=True)
+class FoundKey:
+    """A source of keys, and the name of the variable or file that it comes from, for logs and errors."""
+
+    origin: str
+    keys: KeySource
+
+
+class UnavailableJudgeError(InputError):
+    """A judge cannot be used because its key or the package of its client is missing."""
+
+
+class MissingPackageError(UnavailableJudgeError):
+    """A judge cannot be used because the package of its client is missing."""
+
+
+def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
+    """Find a client's key, None if it takes none or needs none and none is set, or raise an `InputError`."""
+    needs = _needs(deployment)
+    if needs is None:
+        return None
+    library, needed = needs
+    prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
+    # As in HELM's `provide_api_key`, but names with dots are found, too, whose quotes HOCON keeps.
+    names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
+    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(deployment.name)
+    found = (
+        _first_in_environment(prefixes)
+        or (_make_fixed(IN_FILE, key) if key else None)
+        or _first_in_environment([library] if library else [])
+    )
+    if found is None and needed:
+        raise missing_key_error(deployment)
+    return found
+
+
+def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
+    """Return the variable's prefix that a client's library reads, and whether it needs a key; None if it takes none."""
+    spec = deployment.client_spec
+    if "api_key_env" in spec.args or "token_env" in spec.args:  # of our clients, which read the variables
+        return None
+    if "api_key" in spec.args:
+        register_secret(str(spec.args["api_key"]))
+        return None
+    try:
+        client = get_class_by_name(spec.class_name)
+    except (ImportError, OptionalDependencyNotInstalled) as error:
+        why = f"its client cannot be loaded: {error}"
+        for each in providers().values():
+            if spec.class_name.rpartition(".")[2] in each.helm_clients:
+                why = f"its client needs {each.package}; install with: pip install '{each.install}'"
+        raise MissingPackageError(f"judge={deployment.name}: {why}") from None
+    parameter = inspect.signature(client.__init__).parameters.get("api_key")
+    if parameter is None:
+        return None
+    if provider := getattr(client, "provider", None):  # one of ours, whose library's key is for no other address
+        return (None, False) if spec.args.get("base_url") else (provider.key_prefix, True)
+    theirs = [base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
+    # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
+    library = LIBRARIES.get(theirs[0]) if theirs else None
+    return library, parameter.default is inspect.Parameter.empty or any(name in LIBRARIES for name in theirs)
+
+
+def judge_prefix(deployment: ModelDeployment) -> list[str]:
+    """Return the prefix of the judge's own variables, in a list; an empty list for a model of another family."""
+    family = family_of(f"{deployment.name} {deployment.model_name or ''}")
+    return [f"{family}_JUDGE"] if family else []
+
+
+def family_of(name: str) -> str | None:
+    """Return the family of a judge by its name, such as `GPT`; None if it belongs to none of `FAMILIES`."""
+    return next((family for family, pattern in FAMILIES.items() if re.search(pattern, name.lower())), None)
+
+
+def _host_prefix(deployment: ModelDeployment) -> str:
+    return re.sub(r"\W", "_", deployment.host_organization).upper()
+
+
+def _first_in_environment(prefixes: list[str]) -> FoundKey | None:
+    for prefix in prefixes:
+        if tokens := find_tokens(prefix):
+            return FoundKey(f"{prefix}_CLIENT_ID", tokens.current)
+        if key := variable(f"{prefix}_API_KEY"):
+            return _make_fixed(f"{prefix}_API_KEY", key)
+    return None
+
+
+def _make_fixed(origin: str, key: str) -> FoundKey:
+    """Return a source with a single key."""
+    register_secret(key)
+    return FoundKey(origin, lambda refused: key)
+
+
+def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bool:
+    """Whether a client could have a key, which only its server may need, and none is set. Raises as `find_key`."""
+    if _needs(deployment) is None or find_key(deployment, credentials) is not None:
+        return False
+    provider = client_provider(deployment.client_spec.class_name)
+    return not (provider and provider.client.takes_tokens and find_tokens(provider.key_prefix))
+
+
+def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
+    """Return the error for a judge that needs a key and has none. It names the variables that can have the key."""
+    library = (_needs(deployment) or (None, False))[0]
+    prefixes = list(dict.fromkeys(filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library])))
+    keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
+    return UnavailableJudgeError(
+        f"judge={deployment.name} needs a key, but none is set; set {keys},"
+        f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
+        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see {PAGE}"
+    )
 
 
 def judge_client(deployment: str, client: AutoClient, seconds: float | None = None) -> Client:
@@ -68,11 +228,11 @@ class RenewingClient(Client):
     def make_request(self, request: Request) -> RequestResult:
         """Send a request, or raise an `InputError`. Errors have no secrets, and a refused key is not retried."""
         try:
-            key = self._keys.current()
+            key = self._keys(None)
             result = self._send(request, key)
             # If a new key is refused as well, the problem is not the key: do not request more keys.
             if _is_refusal(result) and key != self._useless:
-                new = self._keys.renew(key)
+                new = self._keys(key)
                 result = self._send(request, new) if new != key else result
                 self._useless = new if _is_refusal(result) else None
         except TokenError as error:
@@ -83,7 +243,7 @@ class RenewingClient(Client):
 
     def current(self) -> Client:
         """Return the client with the current key. Raises a `TokenError` if no token could be obtained."""
-        return self._client(self._keys.current())
+        return self._client(self._keys(None))
 
     def _send(self, request: Request, key: str) -> RequestResult:
         try:
@@ -105,18 +265,6 @@ def _is_refusal(result: RequestResult) -> bool:
     return failure_of(result) is Failure.BAD_KEY
 
 
-def failure_result(kind: Failure, error: str) -> RequestResult:
-    """Create the result of a failed request, with secrets redacted from the error."""
-    return RequestResult(
-        success=False,
-        embedding=[],
-        completions=[],
-        cached=False,
-        error=label_error(kind, redact(error)),
-        error_flags=ErrorFlags(is_retriable=kind.is_retriable),
-    )
-
-
 class UnavailableClient(Client):
     """Takes the place of a client that cannot be created. Every request fails with the reason."""
 
@@ -131,3 +279,99 @@ class UnavailableClient(Client):
 def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
     """Raise an `InputError`, without values, if a judge lacks a key or a part of its OAuth variables."""
     find_key(get_model_deployment(deployment), credentials)
+
+
+def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
+    """Raise an `InputError` if a judge has no key, or its server refuses the key or has no such model."""
+    check_credentials(deployment, credentials)
+    found = _availability(deployment, credentials)
+    record = get_model_deployment(deployment)
+    if found.failure is Failure.BAD_KEY and lacks_key(record, credentials):
+        raise missing_key_error(record)
+    if found.exists is False:
+        raise InputError(f"judge={deployment} {_explain(found)}; {INSTEAD}")
+
+
+def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | None:
+    """Return the deployment that `judge=auto` stands for: the official judge, on the first host that answers.
+
+    It is None, after a warning, if there is no key for any host: answers are then not judged. Another judge is never
+    taken instead: a judge that does not exist any more, or a missing extra `judges`, raises an `InputError`.
+    """
+    names = list(_hosts(official, credentials))
+    if not names:
+        # The runner and the annotator of each run both look for the judge.
+        why = f"there is no key for the official judge {official}"
+        try:
+            find_key(get_model_deployment(official), credentials)
+        except MissingPackageError as error:
+            why = str(error)
+        except UnavailableJudgeError:  # without a key
+            pass
+        warn_once(f"answers are not judged: {why}; {INSTEAD}")
+        return None
+    require("judges", f"judge=auto ({official})")
+    hosts = {name: _availability(name, credentials) for name in names}
+    # A failure that may pass says nothing about the official host, but another host must have answered.
+    found = next((name for name, host in hosts.items() if host.exists), None)
+    # The official host with a temporary failure is better than none: the run begins and asks again later.
+    if found is None and official in hosts and hosts[official].exists is None:
+        found = official
+    if found is None:
+        said = "; ".join(f"{name} {_explain(host)}" for name, host in hosts.items())
+        raise InputError(f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}")
+    if found != official:
+        hlog(f"judge=auto: the official judge is asked at {found}")
+    return found
+
+
+def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the official judge's deployments that have a key, or need none."""
+    model = get_model_deployment(official).model_name
+    for name in dict.fromkeys((official, *(each.name for each in DEPLOYMENTS.values() if each.model_name == model))):
+        record = get_model_deployment(name)
+        try:
+            found = find_key(record, credentials)
+        except UnavailableJudgeError:
+            continue
+        # The key of a judge's family belongs to one host. No other host may see it unless the user names that host.
+        is_of_family = found is not None and any(found.origin.startswith(prefix) for prefix in judge_prefix(record))
+        if name == official or not is_of_family:
+            yield name
+
+
+def _explain(found: Availability) -> str:
+    words = _REASONS.get(found.failure or Failure.UNKNOWN)
+    return f"{words} ({found.reason})" if words else "does not answer"
+
+
+_found: dict[str, Availability] = {}
+_lock = threading.Lock()
+
+
+def _availability(deployment: str, credentials: Mapping[str, Any]) -> Availability:
+    record = get_model_deployment(deployment)
+    with _lock:  # HELM makes annotators in several threads
+        # The key is the whole record and not the name, because a deployment can be registered anew with another
+        # address.
+        key = repr(record)
+        if key not in _found:
+            _found[key] = _ask(record, credentials)
+        return _found[key]
+
+
+def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availability:
+    try:
+        own = get_class_by_name(record.client_spec.class_name)
+        has_address = "base_url" in inspect.signature(own.__init__).parameters
+        # A local model would only be loaded for the question.
+        if not (has_address or any(base.__name__ in LIBRARIES for base in own.__mro__)):
+            return Availability()
+        # HELM's client wants a folder for files, which this request does not need.
+        with tempfile.TemporaryDirectory() as folder:
+            clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
+            client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))
+            model, messages = record.model_name or record.name, messages_before(record)
+            return ask_model(client, tiny_request(model, record.name, messages))
+    except Exception as error:  # the constructors of HELM's clients raise many kinds
+        return Availability(failure_of_error(error), describe_error(error))

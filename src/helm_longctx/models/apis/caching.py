@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from helm.common.request import Request
 
-from helm_longctx.models.sampling import SampledRequest, copied_fields
+from helm_longctx.models.sampling import SampledRequest, with_fields
 
 
 class LongCache(NamedTuple):
@@ -41,7 +41,7 @@ def with_beginning(request: Request, characters: int, in_batch: bool = False) ->
     """Add the length of the shared beginning to a request. Return the same request if the length is 0."""
     if not characters:
         return request
-    return SharedRequest(**copied_fields(request), shared_characters=characters, in_batch=in_batch)
+    return with_fields(SharedRequest, request, shared_characters=characters, in_batch=in_batch)
 
 
 def without_beginning(request: Request) -> Request:

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
-from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
+from helm.common.request import Request, RequestResult, wrap_request_time
 
 from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
-from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
+from helm_longctx.failures import Failure, FailureError, failure_of_error, list_causes
 from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
@@ -401,7 +401,7 @@ class ProviderClient(ApiClient):
         """Request another token if the server refused one. A new token that is refused, too, is not renewed."""
         if self._tokens is None or getattr(error, "status_code", None) != 401 or refused == self._useless:
             return False
-        self._useless = self._tokens.renew(refused)
+        self._useless = self._tokens.current(refused)
         return self._useless != refused
 
 
@@ -418,7 +418,7 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _failure_result(error: BaseException) -> RequestResult:
-    kind, status, body = failure_of_error(error), getattr(error, "status_code", None), getattr(error, "body", None)
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     # The packages raise errors of their own, with ours as the cause.
@@ -433,8 +433,4 @@ def _failure_result(error: BaseException) -> RequestResult:
         text = f"{type(error).__name__}: {error_text(error)}{cause}"
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     # The body of an error that is not JSON can have line breaks.
-    text = label_error(kind, abbreviate(" ".join(redact(text).split())))
-    # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
-    # decides itself (`Failure.ends_run`).
-    flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(False, [], [], False, error=text, error_flags=flags)
+    return protocol.failure_result(failure_of_error(error), abbreviate(" ".join(redact(text).split())))

@@ -6,7 +6,7 @@ There are three ways: `echo` with `logprobs` in OpenAI's completions (vLLM, SGLa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
@@ -15,17 +15,14 @@ from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import (
     Distribution,
     ScoringRequest,
     SpanRequest,
-    find_answer_start,
-    find_span_tokens,
-    read_logprobs,
     scored_output,
     scored_texts,
     windows,
-    without_shared_start,
 )
 
 ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
@@ -161,7 +158,8 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
     prompts: dict[str, Sequence[str]] = {}
     for number, (prompt, answer) in enumerate(scored_texts(request, request.prompt)):
         wanted = answer if request.answers else ""
-        results.append(client.make_request(_echo(request, prompt + answer, way, wanted)))
+        asked = with_fields(EchoRequest, request, prompt=prompt + answer, way=way, answer=wanted)
+        results.append(client.make_request(asked))
         if failure_of(results[-1]) is not None:
             return results[-1]
         output = results[-1].completions[0]
@@ -171,11 +169,13 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
             break
         if (output.finish_reason or {}).get("is_whole"):
             if prompt not in prompts:
-                results.append(client.make_request(_echo(request, prompt, way, "")))
+                results.append(client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way)))
                 if failure_of(results[-1]) is not None:
                     return results[-1]
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
-            tokens = tokens[without_shared_start([text for text, _ in tokens], prompts[prompt]) :]
+            pairs = enumerate(zip(tokens, prompts[prompt], strict=False))
+            same = min(len(tokens), len(prompts[prompt]))
+            tokens = tokens[next((place for place, ((text, _), other) in pairs if text != other), same) :]
         if not tokens:
             raise FailureError(Failure.MALFORMED, "the server's answer has no token of the gold answer")
         outputs.append(scored_output(request.answers[number % len(request.answers)], tokens))
@@ -187,17 +187,11 @@ def read_distributions(client: Any, request: SpanRequest, way: str) -> list[list
 
     Raises a `FailureError` if the server did not answer.
     """
-    given = {field.name: getattr(request, field.name) for field in fields(SpanRequest)}
-    result = client.make_request(EchoRequest(**given, way=way))
+    result = client.make_request(with_fields(EchoRequest, request, way=way))
     if (failure := failure_of(result)) is not None:
         raise FailureError(failure, result.error or "")
     spans = (result.completions[0].finish_reason or {})["spans"]
     return [[Distribution(text, value, top) for text, value, top in part] for part in spans]
-
-
-def _echo(request: ScoringRequest, text: str, way: str, answer: str) -> EchoRequest:
-    given = {field.name: getattr(request, field.name) for field in fields(Request)}
-    return EchoRequest(**{**given, "prompt": text}, way=way, answer=answer)
 
 
 def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> RequestResult:
@@ -212,3 +206,47 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
     known = [usage for usage in usages if usage]
     total = Usage(*(sum(getattr(usage, name) for usage in known) for name in Usage.__dataclass_fields__))
     return with_usage(joined, total if len(known) == len(usages) else None)
+
+
+def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
+    """Return the number of the first token of an answer at the end of a text; None if the tokens do not join to it.
+
+    A token that the answer shares with the text before it counts as one of the answer's.
+    """
+    tail = ""
+    for number in range(len(tokens) - 1, -1, -1):
+        tail = tokens[number] + tail
+        if len(tail) >= len(answer):
+            return number if tail.endswith(answer) else None
+    return None
+
+
+def read_logprobs(values: Sequence[Any]) -> list[float]:
+    """Check and return log-probabilities in a reply. The first token of a text has none.
+
+    Raises a `FailureError` if another one is missing, or is not a finite number up to 0.
+    """
+    found = []
+    for place, value in enumerate(values):
+        if value is None and place == 0:
+            value = 0.0
+        if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
+            raise FailureError(Failure.MALFORMED, "a token of the text has no log-probability in the server's answer")
+        found.append(min(float(value), 0.0))
+    return found
+
+
+def find_span_tokens(tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
+
+    A server can put a token before the text, but none after it.
+    """
+    found: list[list[int]] = [[] for _ in spans]
+    end = characters
+    for number in range(len(tokens) - 1, 0, -1):  # the first token has no distribution
+        start = end - len(tokens[number])
+        for part, (first, last) in zip(found, spans, strict=True):
+            if max(first, start) < min(last, end):
+                part.append(number)
+        end = start
+    return [sorted(part) for part in found]

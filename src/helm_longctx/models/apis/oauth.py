@@ -213,10 +213,6 @@ class TokenSource:
                 raise
             return self._held.value
 
-    def renew(self, refused: str) -> str:
-        """Return another token than the refused one."""
-        return self.current(refused)
-
 
 @functools.cache
 def token_source(client: ClientCredentials) -> TokenSource:

@@ -7,7 +7,7 @@ result as `content`.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,6 +16,9 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.sampling import SampledRequest, copied_fields
 from helm_longctx.tasks.methods.method import ToolCall
+from helm_longctx.models.apis.usage import annotate, finish_of
+from helm_longctx.models.sampling import SampledRequest, with_fields
+from helm_longctx.tasks.methods.question import ToolCall
 
 _CALLS = "calls"
 """The field beside the finish reason in which a result has the calls."""
@@ -30,9 +33,7 @@ class ToolRequest(SampledRequest):
 
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
-    if not tools:
-        return request
-    return ToolRequest(**copied_fields(request), tools=tuple(map(dict, tools)))
+    return with_fields(ToolRequest, request, tools=tuple(map(dict, tools))) if tools else request
 
 
 def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
@@ -42,15 +43,12 @@ def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
 
 def with_calls(result: RequestResult, calls: Sequence[ToolCall]) -> RequestResult:
     """Return a result with the calls that the model asks for."""
-    first, *others = result.completions
-    finish = {**(first.finish_reason or {}), _CALLS: [dict(vars(call)) for call in calls]}
-    return replace(result, completions=[replace(first, finish_reason=finish), *others]) if calls else result
+    return annotate(result, _CALLS, [dict(vars(call)) for call in calls] or None)
 
 
 def calls_of(result: RequestResult) -> list[ToolCall]:
     """Return the calls in a result."""
-    finish = (result.completions[0].finish_reason or {}) if result.completions else {}
-    return [ToolCall(**call) for call in finish.get(_CALLS, ())]
+    return [ToolCall(**call) for call in finish_of(result).get(_CALLS, ())]
 
 
 def read_arguments(text: object) -> dict[str, Any]:

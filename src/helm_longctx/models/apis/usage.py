@@ -86,13 +86,13 @@ def check_usage(usage: Usage) -> Usage | None:
 
 def usage_of(result: RequestResult) -> Usage | None:
     """Return the tokens of a result; None if the provider reported none."""
-    counts = read_counts(_finish(result).get(_USAGE), *Usage.__dataclass_fields__)
+    counts = read_counts(finish_of(result).get(_USAGE), *Usage.__dataclass_fields__)
     return None if counts is None else check_usage(Usage(*counts))
 
 
 def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
     """Return a result that has the tokens, or none if they are not known; the same if it has no completion."""
-    return _annotate(result, _USAGE, None if usage is None else dict(vars(usage)))
+    return annotate(result, _USAGE, None if usage is None else dict(vars(usage)))
 
 
 @dataclass(frozen=True)
@@ -110,49 +110,44 @@ class Measures:
 
 def measures_of(result: RequestResult) -> Measures:
     """Return what was measured; nothing for an answer that was not streamed, or of an older version."""
-    found = _finish(result).get(_MEASURES)
-    values = found if isinstance(found, Mapping) else {}
-    names = Measures.__dataclass_fields__
+    values, names = _note(result, _MEASURES), Measures.__dataclass_fields__
     return Measures(**{name: value for name in names if isinstance(value := values.get(name), float) and value >= 0})
 
 
 def with_measures(result: RequestResult, measures: Measures) -> RequestResult:
     """Return a result that has what was measured, in place of what it has."""
     known = {name: value for name, value in vars(measures).items() if value is not None}
-    return _annotate(result, _MEASURES, known or None) if known or _MEASURES in _finish(result) else result
+    return annotate(result, _MEASURES, known or None) if known or _MEASURES in finish_of(result) else result
 
 
 def with_steps(result: RequestResult, steps: Mapping[str, Any]) -> RequestResult:
     """Return a result that knows the requests behind it: their number, their `usages`, and notes of the method."""
-    return _annotate(result, _STEPS, dict(steps))
+    return annotate(result, _STEPS, dict(steps))
 
 
 def steps_of(result: RequestResult) -> Mapping[str, Any]:
     """Return what is known of the requests behind an answer; nothing for an answer of one or two requests."""
-    steps = _finish(result).get(_STEPS)
-    return steps if isinstance(steps, Mapping) else {}
+    return _note(result, _STEPS)
 
 
 def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:
     """Return a result that has what was sent besides the prompt; the same if it has no completion."""
-
-    return _annotate(result, _SENT, dict(parameters))
+    return annotate(result, _SENT, dict(parameters))
 
 
 def sent_of(result: RequestResult) -> Mapping[str, Any]:
     """Return what was sent besides the prompt; nothing for an answer of another client."""
-    sent = _finish(result).get(_SENT)
-    return sent if isinstance(sent, Mapping) else {}
+    return _note(result, _SENT)
 
 
 def with_model(result: RequestResult, name: object) -> RequestResult:
     """Return a result that has the name of the model in the reply; the same result if the reply has none."""
-    return _annotate(result, _MODEL, name[:_LONGEST_NAME]) if name and isinstance(name, str) else result
+    return annotate(result, _MODEL, name[:_LONGEST_NAME]) if name and isinstance(name, str) else result
 
 
 def model_of(result: RequestResult) -> str | None:
     """Return the name of the model in the reply; None if there was none, or for an answer of an older version."""
-    name = _finish(result).get(_MODEL)
+    name = finish_of(result).get(_MODEL)
     return name if isinstance(name, str) else None
 
 
@@ -191,7 +186,7 @@ def with_cut(result: RequestResult) -> RequestResult:
     limit = sent.get("max_completion_tokens", sent.get("max_tokens"))
     if usage is None or not limit or limit not in (usage.output_tokens, usage.output_tokens - usage.reasoning_tokens):
         return result
-    return _annotate(result, "reason", Ending.CUT.value)
+    return annotate(result, "reason", Ending.CUT.value)
 
 
 def is_empty(result: RequestResult) -> bool:
@@ -204,7 +199,7 @@ def thinking_unfinished(result: RequestResult) -> bool:
 
     The reasoning is in a field of its own, is counted without being returned, or stands in the text in `<think>` tags.
     """
-    if ending_of(_finish(result).get("reason")) is not Ending.CUT:
+    if ending_of(finish_of(result).get("reason")) is not Ending.CUT:
         return False
     first, usage = result.completions[0], usage_of(result)
     text = first.text.strip()
@@ -214,11 +209,18 @@ def thinking_unfinished(result: RequestResult) -> bool:
     return text.startswith(_OPENED) and _CLOSED not in text
 
 
-def _finish(result: RequestResult) -> dict[str, Any]:
+def finish_of(result: RequestResult) -> dict[str, Any]:
+    """Return the finish reason of a result, and what is kept with it."""
     return (result.completions[0].finish_reason or {}) if result.completions else {}
 
 
-def _annotate(result: RequestResult, name: str, value: dict[str, Any] | str | None) -> RequestResult:
+def _note(result: RequestResult, name: str) -> Mapping[str, Any]:
+    note = finish_of(result).get(name)
+    return note if isinstance(note, Mapping) else {}
+
+
+def annotate(result: RequestResult, name: str, value: Any) -> RequestResult:
+    """Return a result with a value beside its finish reason, or without it if it is None."""
     if not result.completions:
         return result
     first, *others = result.completions

@@ -11,18 +11,19 @@ from typing import Any
 
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
-from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Token
+from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
-from helm_longctx.models.apis.protocol import turns
+from helm_longctx.failures import Failure
+from helm_longctx.models.apis.protocol import failure_result, turns
 from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
-from helm_longctx.models.gathering import Gatherer
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
 from helm_longctx.models.local.weights import Weights
+from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest
 from helm_longctx.tasks.entry import SAMPLING
 
@@ -125,19 +126,18 @@ class LongContextHuggingFaceClient(CachingClient):
         Raises:
             ModelError: the client does not support a setting of the request, or the model cannot be loaded.
         """
-        if isinstance(request, ScoringRequest):
-            try:
-                return self._score(request)
-            except OutOfMemoryError as error:
-                return _out_of_memory(error)
+        try:
+            return self._score(request) if isinstance(request, ScoringRequest) else self._answer(request)
+        except OutOfMemoryError as error:
+            # The next request may be shorter, so the run goes on; the same one would fail again.
+            return failure_result(Failure.BAD_REQUEST, str(error))
+
+    def _answer(self, request: Request) -> RequestResult:
         for name in ("echo_prompt", "embedding"):
             if value := getattr(request, name):
                 raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
         key = CachingClient.make_cache_key(self._raw_request(request), request)
-        try:
-            response, cached = self.cache.get(key, lambda: self._respond(request))
-        except OutOfMemoryError as error:
-            return _out_of_memory(error)
+        response, cached = self.cache.get(key, lambda: self._respond(request))
         tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
         output = GeneratedOutput(response["text"], 0, tokens, {"reason": response["finish_reason"]})
         result = RequestResult(
@@ -254,12 +254,6 @@ class LongContextHuggingFaceClient(CachingClient):
     def _decode(self, tokens: list[int]) -> str:
         with self._tokenizer as tokenizer:
             return tokenizer.decode(tokens, skip_special_tokens=True)
-
-
-def _out_of_memory(error: OutOfMemoryError) -> RequestResult:
-    # The next request may be shorter, so the run goes on; the same one would fail again.
-    flags = ErrorFlags(is_retriable=False, is_fatal=False)
-    return RequestResult(False, [], [], cached=False, error=str(error), error_flags=flags)
 
 
 def _sampling(request: Request) -> dict[str, Any]:

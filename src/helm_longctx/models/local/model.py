@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.local import attention, batches
+
+Found = TypeVar("Found")
 
 GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
@@ -140,13 +142,6 @@ def copy_cache(cache: Any) -> Any:
     return copied
 
 
-def torch_tensor(rows: Sequence[Sequence[int]], device: Any) -> Any:
-    """Return token ids as a tensor."""
-    import torch
-
-    return torch.tensor(rows, device=device)
-
-
 def _is_memory(error: BaseException) -> bool:
     """Whether an error says that memory is exhausted. On a processor PyTorch raises a plain RuntimeError."""
     import torch
@@ -191,18 +186,26 @@ class LocalModel:
             ModelError: the prompt has tokens that the model does not have, or more tokens than the model has positions.
             OutOfMemoryError: the GPU has no memory left.
         """
+        self.check(job.prompt, job.max_tokens)
+        return self.work(lambda: self._generate(job), f"a prompt of {len(job.prompt)} tokens")
+
+    def work(self, work: Callable[[], Found], what: str) -> Found:
+        """Do what no other thread may do at the same time, without gradients.
+
+        Raises:
+            OutOfMemoryError: the GPU has no memory left. `what` it was for stands in the message.
+        """
         import torch
 
-        self._check(job)
         with self._lock:
             try:
                 with torch.inference_mode():
-                    return self._generate(job)
+                    return work()
             except torch.cuda.OutOfMemoryError:
                 self._prefix = None
             # This is after the except block, because inside it the traceback still holds tensors.
             torch.cuda.empty_cache()
-        raise OutOfMemoryError(f"the GPU has no memory left for a prompt of {len(job.prompt)} tokens")
+        raise OutOfMemoryError(f"the GPU has no memory left for {what}")
 
     def generate_all(self, jobs: Sequence[Job], most: int) -> list[Generation | Exception]:
         """Generate the tokens of several jobs together, in the largest batches that fit into the memory.
@@ -221,7 +224,7 @@ class LocalModel:
         found: dict[int, Generation | Exception] = {}
         for number, job in enumerate(jobs):
             try:
-                self._check(job)
+                self.check(job.prompt, job.max_tokens)
             except ModelError as error:
                 found[number] = error
         with self._lock, torch.inference_mode():
@@ -251,7 +254,7 @@ class LocalModel:
     def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
         if self._per_token is None and jobs:
             # The size of the cache is seen in that of two tokens.
-            ids = torch_tensor([jobs[0].prompt[:1] * 2], self._model.device)
+            ids = self._tensor([jobs[0].prompt[:1] * 2])
             cache = self._read_prompt(ids, None, 0, 1)
             is_plain = cache is not None and is_croppable(cache)
             has_rule = bool(getattr(self._model.generation_config, "no_repeat_ngram_size", None))
@@ -268,7 +271,7 @@ class LocalModel:
         for job in jobs:
             prefix, self._prefix = self._prefix, None
             reused.append(prefix.crop_to(job.prompt, 1) if prefix else 0)
-            ids = torch_tensor([job.prompt], self._model.device)
+            ids = self._tensor([job.prompt])
             cache = copy_cache(prefix.cache) if prefix and reused[-1] else None
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
@@ -278,7 +281,7 @@ class LocalModel:
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
         rows = [[job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs]
         mask = [[0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
-        ids, seen = torch_tensor(rows, self._model.device), torch_tensor(mask, self._model.device)
+        ids, seen = self._tensor(rows), self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
         merged = batches.merge(kept, max(job.max_tokens for job in jobs)) if len(kept) == len(jobs) > 1 else None
         answers, first = self._write(ids, seen, merged if len(jobs) > 1 else caches[0], jobs)
@@ -288,14 +291,31 @@ class LocalModel:
             for answer, count in zip(answers, reused, strict=True)
         ]
 
-    def _check(self, job: Job) -> None:
+    def check(self, ids: Sequence[int], more: int = 0) -> None:
+        """Check that the model has tokens, and positions for them and for `more` tokens, or raise a `ModelError`.
+
+        Rotary positions have no upper limit, but the model was not trained for large ones, so they get a warning. Other
+        models have a table of positions and fail beyond its end.
+        """
         # On a GPU an unknown token is an error that makes this request and all later ones fail.
-        if max(job.prompt) >= self._vocabulary:
+        if max(ids) >= self._vocabulary:
             raise ModelError(
-                f"the tokenizer gives token {max(job.prompt)} and the model has only {self._vocabulary}:"
+                f"the tokenizer gives token {max(ids)} and the model has only {self._vocabulary}:"
                 " the deployment's tokenizer_name belongs to another model"
             )
-        self._check_positions(len(job.prompt) + job.max_tokens)
+        config, needed = self._model.config, len(ids) + more
+        positions = getattr(config, "max_position_embeddings", None) or needed
+        if needed <= positions:
+            return
+        advice = f"set max_sequence_length: {positions} in its deployment, so that prompts are cut by the task's rule"
+        if not any(getattr(config, name, None) for name in ROTARY):
+            raise ModelError(f"{self._name} has {positions} positions, {needed} are needed; {advice}")
+        self._warn_once(f"was trained for {positions} positions, and prompts with their answers need more; {advice}")
+
+    def _tensor(self, rows: Sequence[Sequence[int]]) -> Any:
+        import torch
+
+        return torch.tensor(rows, device=self._model.device)
 
     def _generate(self, job: Job) -> Generation:
         import torch
@@ -304,7 +324,7 @@ class LocalModel:
         on_gpu = self._model.device.type == "cuda"
         if on_gpu:
             torch.cuda.reset_peak_memory_stats(self._model.device)
-        ids = torch.tensor([job.prompt], device=self._model.device)
+        ids = self._tensor([job.prompt])
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
         prefix, self._prefix = self._prefix, None
         reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
@@ -397,21 +417,6 @@ class LocalModel:
         answers: list[list[int]] = output[:, length:].tolist()
         times.append(time.perf_counter())
         return [tokens[: ends.get(number)] for number, tokens in enumerate(answers)], times[0]
-
-    def _check_positions(self, needed: int) -> None:
-        """Check that the model has positions for a number of tokens.
-
-        Rotary positions have no upper limit, but the model was not trained for large ones, so they get a warning. Other
-        models have a table of positions and fail beyond its end.
-        """
-        config = self._model.config
-        positions = getattr(config, "max_position_embeddings", None) or needed
-        if needed <= positions:
-            return
-        advice = f"set max_sequence_length: {positions} in its deployment, so that prompts are cut by the task's rule"
-        if not any(getattr(config, name, None) for name in ROTARY):
-            raise ModelError(f"{self._name} has {positions} positions, {needed} are needed; {advice}")
-        self._warn_once(f"was trained for {positions} positions, and prompts with their answers need more; {advice}")
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:

@@ -7,10 +7,9 @@ from typing import Any
 from helm.common.cache import BlackHoleCacheConfig
 from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
 
-from helm_longctx.models.gathering import Gatherer
 from helm_longctx.models.local.huggingface import CHUNK_SIZE, LongContextHuggingFaceClient
 from helm_longctx.models.local.model import LocalModel
-from helm_longctx.models.objects import find_object
+from helm_longctx.models.objects import Gatherer, find_object
 
 
 @dataclass(frozen=True, eq=False)

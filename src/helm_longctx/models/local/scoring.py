@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from helm.common.request import RequestResult
 
 from helm_longctx.models.apis.usage import Usage, with_usage
-from helm_longctx.models.local.model import LocalModel, ModelError, OutOfMemoryError, check_length, is_croppable
+from helm_longctx.models.local.model import LocalModel, ModelError, check_length, is_croppable
 from helm_longctx.models.scoring import (
     Distribution,
     ScoredText,
@@ -57,34 +58,20 @@ def score_tokens(
         ModelError: a text has tokens that the model does not have, or more than it has positions.
         OutOfMemoryError: the GPU has no memory left.
     """
-    import torch
-
     for ids in texts:
-        if max(ids) >= local._vocabulary:
-            raise ModelError(f"the tokenizer gives token {max(ids)} and the model has only {local._vocabulary}")
-        local._check_positions(len(ids))
-    with local._lock:
-        try:
-            with torch.inference_mode():
-                reader = _Reader(local._model, chunk_size)
-                return [
-                    reader.score(list(ids), start, _keep(texts, starts, place), top)
-                    for place, (ids, start) in enumerate(zip(texts, starts, strict=True))
-                ]
-        except torch.cuda.OutOfMemoryError:
-            del reader
-        # This is after the except block, because inside it the traceback still holds tensors.
-        torch.cuda.empty_cache()
-    raise OutOfMemoryError(f"the GPU has no memory left for a text of {max(map(len, texts))} tokens")
+        local.check(ids)
+    # How many first tokens of a text the next one shares, before the tokens that either of them scores.
+    shared = []
+    for (one, other), each in zip(pairwise(texts), pairwise(starts), strict=True):
+        limit = min(each) - 1
+        shared.append(next((at for at in range(limit) if one[at] != other[at]), limit))
 
+    def score() -> list[list[Scored]]:
+        reader = _Reader(local._model, chunk_size)
+        rows = zip(texts, starts, [*shared, 0], strict=True)
+        return [reader.score(list(ids), start, keep, top) for ids, start, keep in rows]
 
-def _keep(texts: Sequence[Sequence[int]], starts: Sequence[int], place: int) -> int:
-    """Return how many first tokens of a text the next one shares, before the tokens that either of them scores."""
-    if place + 1 == len(texts):
-        return 0
-    one, other = texts[place], texts[place + 1]
-    limit = min(starts[place], starts[place + 1]) - 1
-    return next((at for at in range(limit) if one[at] != other[at]), limit)
+    return local.work(score, f"a text of {max(map(len, texts), default=0)} tokens")
 
 
 class _Reader:

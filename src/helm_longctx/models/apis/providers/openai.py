@@ -126,7 +126,7 @@ class OpenAIClient(ProviderClient):
         reason = "" if self._way else self.score_support()
         if self._way is None or request.messages:
             reason = reason or "chats have no log-probabilities of given texts"
-            return RequestResult(False, [], [], False, error=label_error(Failure.BAD_REQUEST, reason))
+            return protocol.failure_result(Failure.BAD_REQUEST, reason)
         # `super()` sends each text as any other request, with the cache, the rate and the failures of one.
         return echo.score(super(), request, self._way)
 
