@@ -38,7 +38,7 @@ def identify(deployment: str) -> dict[str, Any] | None:
 
 
 def has_changed(path: Path, deployment: str) -> bool:
-    """Whether the weights in a model's folder are others than those of a run that was made."""
+    """Whether the weights in a model's folder differ from the weights that a finished run used."""
     identity = identify(deployment) or {}
     before = read_model(path).get("digest")
     return before is not None and identity.get("digest") not in (None, before)

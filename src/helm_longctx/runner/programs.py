@@ -189,7 +189,7 @@ class _Conversation:
     """The requests of one program.
 
     Attributes:
-        seconds: the time that the program waited for the model; of requests at the same time, that of the slowest.
+        seconds: how long the program waited for the model; requests sent together count once, as the slowest.
         results, steps: the result of each request that the question pays for, and what a page shows of each request.
         since: when the program got its last replies; None while it waits.
         reason: why the program was stopped.

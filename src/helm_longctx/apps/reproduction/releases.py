@@ -64,7 +64,7 @@ def print_release(rows: Sequence[ReleaseRow]) -> None:
 
 
 def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str] = ()) -> None:
-    """Print the numbers of a suite's models beside those of a release, and a verdict for each.
+    """Print the numbers of a suite's models beside a release's numbers, with a verdict for each.
 
     Args:
         suite: the suite's folder.

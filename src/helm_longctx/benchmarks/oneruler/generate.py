@@ -82,7 +82,7 @@ class Language(NamedTuple):
     """A language and its files.
 
     Args:
-        words: words with their parts of speech; None for English, whose words are those of the package wonderwords.
+        words: words with their parts of speech; None for English, whose words come from the package wonderwords.
     """
 
     code: str

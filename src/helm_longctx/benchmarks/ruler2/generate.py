@@ -98,7 +98,7 @@ Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
 DIGITS, KEY_DIGITS = 10, 7
-"""Digits of the numbers in needles, and of those of questions and documents."""
+"""Digits of the numbers in needles, and of the numbers of questions and documents."""
 
 EXAMPLES = 5
 

@@ -1,7 +1,7 @@
 """Tests whether the weighted mean of bounded values is above or below a margin, for one sample or many simulated ones.
 
 The statistic is the distance of the mean from the margin, divided by its standard error. The variance is the larger one
-of two: that of the sign-flip test of `comparison.py`, and that of the most probable distribution whose mean is the
+of two: in the sign-flip test of `comparison.py`, and under the most probable distribution whose mean is the
 margin (Owen 1988). The second one is needed, because few losses can be chance, and their small variance then makes a
 drop look impossible. For right and wrong answers it is the variance of Tango's score test (1998). It knows that a loss
 can be as large as the bounds allow, even if the sample has none.
