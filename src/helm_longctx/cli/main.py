@@ -86,7 +86,7 @@ class _Commands(TyperGroup):
         return command
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, with those of other packages."""
+        """Return the names of all commands, also from other packages."""
         self._add_others()
         return super().list_commands(ctx)
 

@@ -49,8 +49,8 @@ def reproduce(
 ) -> None:
     """Run a protocol as a model release reports it, or all of a release's, and compare with the published numbers.
 
-    Without a name it lists the protocols. Without a model it prints the protocol, or the numbers of the release and
-    which can be run, and what a suite has of them.
+    Without a name it lists the protocols. Without a model it prints the protocol, or the release's numbers and which
+    of them can be run, with the suite's results.
     """
     words, published = protocol or [], published or ""
     arguments = {name: value for name, value in options.items() if value is not None}

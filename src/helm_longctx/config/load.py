@@ -152,7 +152,7 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
         return (*path, context["key"]), f" {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
-    # The message is pydantic's, or that of a validator in `schema.py`.
+    # The message comes from pydantic, or from a validator in `schema.py`.
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
     message = message.replace("a valid string", "a text; numbers and dates need quotes, as in '2026'")
     message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")

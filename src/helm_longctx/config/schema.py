@@ -305,7 +305,7 @@ class LocalModel(Section):
         default="transformers", description="the program that runs the model in this process"
     )
     batch_size: Annotated[int, Field(ge=1)] = Field(
-        default=16, description="most prompts that are answered together; fewer are if memory lacks"
+        default=16, description="maximum prompts that are answered together; fewer if memory runs out"
     )
     sampling: Sampling = {}
     context: Length | None = Field(
@@ -396,7 +396,7 @@ class Limits(Section):
         default=None, description="maximum cost of all requests to models, in dollars"
     )
     prices: Annotated[Folder | None, _OPTION] = Field(
-        default=None, description="YAML file of prices by deployment or model, for those whose prices are not known"
+        default=None, description="YAML file of prices by deployment or model, for unknown prices"
     )
     request_timeout: Annotated[Positive | None, _OPTION] = Field(
         default=None, description="timeout per request in seconds, retries included"
@@ -421,7 +421,7 @@ class RunConfig(Section):
     )
     tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
-        description="run entries, such as helmet_rag, or benchmarks, which stand for the run entries of their published"
+        description="run entries, such as helmet_rag, or benchmarks, for all run entries of their published"
         " tables; each is run at each length",
     )
     lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = Field(

@@ -41,7 +41,7 @@ def evaluate(
 ) -> EvaluationResult:
     """Make the runs of tasks with a model, and return the results. Everything is checked before anything is sent.
 
-    The runs are those of `helm-longctx run`: in the same files, with the same journal, limits and judges. Answers of a
+    It makes the same runs as `helm-longctx run`: same files, journal, limits and judges. Answers of a
     function or a model object never come from the request cache, because its code may have changed.
 
     Args:
@@ -54,7 +54,7 @@ def evaluate(
         name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
             the last part of the model's folder or hub name.
         tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
-        context: the model's window in tokens, to which prompts are cut. By default, that of a transformers model.
+        context: the model's window in tokens, to which prompts are cut. Default: the window of a transformers model.
         num_samples: number of questions of each task; None for the official sample.
         arguments: further arguments of all tasks, such as `{"style": "chat"}`.
         suite: name of the suite. HELM's server, the report and `helm-longctx compare` show it.
@@ -88,7 +88,7 @@ def evaluate(
 def _describe_models(
     model: Any, name: str | Sequence[str] | None, tokenizer: Any, context: str | int | None, batch_size: int | None
 ) -> list[GivenModel]:
-    """Return what each model is. The arguments are those of `evaluate`."""
+    """Return what each model is. Takes the arguments of `evaluate`."""
     from helm_longctx.evaluation.models import describe_given
     from helm_longctx.tasks.lengths import parse_length
 

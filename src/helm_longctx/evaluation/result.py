@@ -75,7 +75,7 @@ class EvaluationResult:
         return pd.DataFrame([each._asdict() for each in answers(self.results, BENCHMARKS)])
 
     def compare(self, other: EvaluationResult | None = None) -> pd.DataFrame:
-        """Compare the models with each other and with those of another result, on the questions that both answered.
+        """Compare the models with each other and with another result's models, on the questions that both answered.
 
         Returns:
             A row for each pair of models and each part: the paired difference with its 95 % interval, in 0 to 1, the

@@ -97,7 +97,7 @@ _OF_RUNS: list[Patch] = []
 def _replaces(
     owner: str, name: str, parameters: str = "", of_runs: bool = True
 ) -> Callable[[Callable[..., Any]], Patch]:
-    """Make a patch of the function below, whose first parameter is HELM's function, and the others are those of HELM's.
+    """Make a patch of the function below, which takes HELM's function and then its parameters.
 
     Args:
         parameters: the names of HELM's parameters, if the function below has others.

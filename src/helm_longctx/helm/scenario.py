@@ -127,7 +127,7 @@ def to_instance(
         counter=example.counter,
         record=dict(example.record),
         group=example.group,
-        # Without an ending, the data is that of earlier versions.
+        # Without an ending, the data is as in earlier versions.
         follow_up={name: value for name, value in asdict(second).items() if value != ""} if second else None,
         method={"name": settings.method, "arguments": dict(settings.method_arguments)} if is_program else None,
         read=example.read,

@@ -116,7 +116,7 @@ class Truncator:
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
     def excess(self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()) -> int:
-        """Return the number of tokens by which a prompt is too long. The arguments are those of `fit`."""
+        """Return the number of tokens by which a prompt is too long. Takes the arguments of `fit`."""
         if sample.cut == "context_middle":
             context, limit = self._context_and_limit(prompt, sample, max_tokens, others)
             return self._count(context) - limit

@@ -34,7 +34,7 @@ class Engine(NamedTuple):
     @staticmethod
     def find(engine: Any) -> Engine:
         """Return the parts of a `vllm.LLM` or a `sglang.Engine`."""
-        # Both get token ids, because they would add special tokens to a text that has those of a chat template.
+        # Both get token ids, because they would add special tokens to a text in which the chat template has put them.
         return _find_vllm(engine) if hasattr(engine, "llm_engine") else _find_sglang(engine)
 
 

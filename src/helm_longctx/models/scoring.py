@@ -125,7 +125,7 @@ def windows(logprobs: Sequence[float]) -> list[tuple[str, float]]:
     """Return the mean log-probability of each `WINDOW` tokens of a text. A last window of less than half is left out.
 
     Args:
-        logprobs: those of all tokens except the first, which no text precedes.
+        logprobs: of all tokens except the first, which no text precedes.
     """
     starts = range(0, len(logprobs) + 1, WINDOW)
     parts = [logprobs[max(start - 1, 0) : start + WINDOW - 1] for start in starts]

@@ -421,7 +421,7 @@ class SharedTable(SharedAnswers):
                 yield f"At {part} " * bool(part) + self._describe_best(part, standings[0].model, decisions)
 
     def _describe_best(self, length: str, best: str, decisions: Differences) -> str:
-        """Say whether the model with the highest mean, `best` or that of a length, is better than the others."""
+        """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
             # The mean is over all instances that a model answered, as the report has it.
             cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]

@@ -163,7 +163,7 @@ PUBLISHED = f"{MAKER}/"
 
 
 def is_published_name(model: str) -> bool:
-    """Whether a model's name, of which nothing else is known, is that of a published one."""
+    """Whether a model's name, of which nothing else is known, names a published model."""
     return model.startswith(PUBLISHED)
 
 

@@ -119,7 +119,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
         """Return the config of a shard, in HELM's own file, or raise an `InputError` if the file cannot be used."""
         path = super().get_cache_config(shard_name).path
         open_cache_file(path).check()
-        # The server is that of the client that HELM is making now; HELM's other caches belong to no server.
+        # The server belongs to the client that HELM is making now; HELM's other caches belong to no server.
         client = client_in_the_making.get()
         return DigestCacheConfig(path, server_digest(client.deployment, client.credentials) if client else "")
 

@@ -122,7 +122,7 @@ def _key(result: Result) -> TaskKey:
 def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spreads:
     """Return the spreads of a task: of earlier runs, or of published scores, or the largest possible ones.
 
-    Of several models the variance is that of the model whose scores vary most, so that the power holds for each.
+    Of several models, the one whose scores vary most gives the variance, so that the power holds for each.
     """
     if found := known.get((sample.entry, sample.task, sample.length)):
         return found

@@ -178,7 +178,7 @@ class _Conversation:
     """The requests of one program.
 
     Attributes:
-        seconds: the time that the program waited for the model; of requests at the same time, that of the slowest.
+        seconds: how long the program waited for the model; requests sent together count once, as the slowest.
         usages, steps: what the question pays for each request, and what a page shows of it.
         since: when the program got its last replies; None while it waits.
     """

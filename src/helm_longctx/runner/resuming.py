@@ -1,7 +1,7 @@
 """Resumes runs: says which runs are complete, which answers are kept, and which requests are sent again.
 
 An interrupted run has its answers in the journal. A run with `retry_cut=4x` asks again for those answers of an earlier
-run that the token limit cut, with a larger output budget. The results of all its other requests are those of the
+run that the token limit cut, with a larger output budget. It copies the results of all other requests from the
 earlier run, which has the same run entry without `retry_cut`.
 """
 

@@ -424,7 +424,7 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     some, every = (
         combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
     )
-    # The scores of other tasks of a category must not be mixed with those of tasks that take these arguments.
+    # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
     return [*dict.fromkeys((benchmark.task_argument, *(key for key in ARGUMENTS if key in taken)))]

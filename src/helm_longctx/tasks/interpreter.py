@@ -64,7 +64,7 @@ class Interpreter:
         self._close()
 
     def run(self, code: str) -> Output:
-        """Run a piece of code. After one that is ended by a limit, the variables are those of the start again."""
+        """Run a piece of code. If a limit ends it, the variables are reset to their values at the start."""
         if self._dialogue is None:
             command = [PYTHON, "-I", "-S", "-c", _DRIVER]
             self._dialogue = sandbox.Dialogue(command, seconds=TOTAL_SECONDS)

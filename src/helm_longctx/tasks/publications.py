@@ -59,7 +59,7 @@ class Published:
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def update(self, later: Published) -> Published:
-        """Return a later row with what it lacks of this one; scores of tasks replace that of their category."""
+        """Return a later row with what it lacks of this one; scores of tasks replace their category's score."""
         has_tasks = any(later.scores)
         kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
         metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}

@@ -27,7 +27,7 @@ _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILIN
 
 
 def read_folders() -> dict[str, Path]:
-    """Return the folders with a README, those of our benchmarks, by the name of their module, sorted."""
+    """Return our benchmarks' folders, which have a README, by the name of their module, sorted."""
     folders = {readme.parent for readme in FOLDER.rglob("README.md")}
     return {".".join((GROUP, *folder.relative_to(FOLDER).parts)): folder for folder in sorted(folders)}
 

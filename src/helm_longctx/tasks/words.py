@@ -132,7 +132,7 @@ def find_rouge_l(prediction: str, reference: str, most_steps: int) -> float | No
 
 
 def count_common(prediction: str, reference: str, most_steps: int) -> tuple[int, int, int] | None:
-    """Count distinct words: those in common subsequences of sentences, those of the prediction and of the reference.
+    """Count distinct words: in common subsequences of sentences, in the prediction, and in the reference.
 
     None where the package raises an error.
     """

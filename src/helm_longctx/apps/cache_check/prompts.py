@@ -13,7 +13,7 @@ from random import Random
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 PLACES = ("start", "before the border", "at the border", "after the border", "end")
-"""The places in the register of the keys that are asked for. The border is that of a prompt with the same beginning."""
+"""The places in the register of the keys that are asked for. The border is the end of a shared beginning."""
 
 DEPTHS = 20
 """Number of depths at which questions ask whose keys are spread."""

@@ -40,7 +40,7 @@ def cache_blocks(cells: Sequence[Cell], replies: Sequence[Reply], model: str) ->
 
 
 def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
-    """Yield a sentence for each build behind the address whose answers are worse than those of the others."""
+    """Yield a sentence for each build behind the address whose answers are worse than the other builds'."""
     for each in builds:
         if each.differs:
             yield (

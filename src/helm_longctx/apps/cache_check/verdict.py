@@ -216,7 +216,7 @@ class Build(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether its answers are worse than those of the others."""
+        """Whether its answers are worse than the other builds'."""
         return self.p_value < SIGNIFICANCE
 
 

@@ -110,9 +110,7 @@ KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
 
 
-Loss = Annotated[
-    float, typer.Option(min=5, max=50, help="Points of that score; an effective length loses less than so many.")
-]
+Loss = Annotated[float, typer.Option(min=5, max=50, help="Points of the score; an effective length loses fewer.")]
 Error = Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that the claim is judged wrongly.")]
 Most = Annotated[
     int,

@@ -513,7 +513,7 @@ def _adjust(error: float, ratio: float) -> float:
     without the uncertainty of the expected scores.
 
     Args:
-        ratio: the variance of the expected scores, divided by that of the mean.
+        ratio: the variance of the expected scores divided by the variance of the mean.
     """
     from scipy.special import ndtr, ndtri
 

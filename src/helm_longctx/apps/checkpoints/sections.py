@@ -105,7 +105,7 @@ def find_curves(board: Board) -> Iterator[Curve]:
 
 ABOUT = (
     "The score at the first and at the last step, and the step from which on the whole 95 % interval of each score is"
-    " above the floor. The floor is the best score that needs no understanding, such as that of longctx/null and"
+    " above the floor. The floor is the best score that needs no understanding, such as the score of longctx/null and"
     f" longctx/lexical if they are in the suite, and otherwise 0. The change is from the first to the last of the last"
     f" {SPAN} steps, on the questions that both answered. Scores rise or fall if this change is significant."
 )

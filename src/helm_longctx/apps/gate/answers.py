@@ -53,7 +53,7 @@ class AnswerPair:
 
     @property
     def difference(self) -> float | None:
-        """The score of the candidate minus that of the base; None if one has no score."""
+        """The candidate's score minus the base's; None if one has no score."""
         if self.base.score is None or self.candidate.score is None:
             return None
         return self.candidate.score - self.base.score
@@ -69,7 +69,7 @@ class Agreement:
         equal: share of equal answers.
         equal_tokens: mean share of the tokens before the first difference.
         equal_scores: share of equal scores; None if no request has a score in both arms.
-        difference: mean score of the candidate minus that of the base; None as for `equal_scores`.
+        difference: the candidate's mean score minus the base's; None as for `equal_scores`.
     """
 
     part: str

@@ -187,7 +187,7 @@ class FirstHalf(OneShard):
     """Sends the first half of each run's requests, and writes down which requests these are.
 
     Args:
-        folder: the gate's folder; None for the candidate, whose first half is the same as that of the base.
+        folder: the gate's folder; None for the candidate, whose first half is the same as the base's.
     """
 
     def __init__(self, folder: GateFolder | None):

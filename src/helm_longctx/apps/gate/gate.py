@@ -73,7 +73,7 @@ class Gate:
         lengths, orders: how far the answers agree, by length, and by the arm that was asked first.
         findings: what was found in the requests.
         pairs: the answers of both arms to each request.
-        boards: the scores of both arms; the models' names are those of the arms.
+        boards: the scores of both arms; the models are named like the arms.
         outside: the tasks that do not decide, because the benchmark's means leave them out.
     """
 

@@ -115,7 +115,7 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
 
 
 def _outside(board: Board, best: Result, others: Sequence[Result], differences: Differences) -> str:
-    """Say why models have no rank, and how those of the user compare with the best one on the tasks that both have."""
+    """Say why models have no rank, and how the user's own compare with the best one on the tasks that both have."""
     texts = []
     for each in others:
         if not each.is_published:
@@ -206,7 +206,7 @@ def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Co
 
 
 def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
-    floor = " Above floor: the score minus that of the best baseline that understands nothing." * has_floors
+    floor = " Above floor: the score minus the score of the best baseline that understands nothing." * has_floors
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
     others = [board.titles[each] for each in columns if each in board.others]
     rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""

@@ -187,7 +187,7 @@ def read_verdict(reply: Any, record: Record) -> Scores:
 
 
 def score_variables(record: Record) -> Scores:
-    """Return whether the variables that the judge extracted, and those of the last line, are the right ones."""
+    """Return whether the variables that the judge extracted, and the variables in the last line, are right."""
     lines = record["prediction"].strip().splitlines()
     last = read_verdict(lines[-1] if lines else "", record)["judge_score"]
     return {**judge_scores(record, "judge_score", partial(read_verdict, record=record)), "last_line_accuracy": last}

@@ -15,7 +15,7 @@ from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 _FILE = re.compile(rf"preds_(?P<task>{'|'.join(ROWS)})\.jsonl")
 
 _ENTRIES = {"gpt4": "infinite_bench", "claude2": "infinite_bench_claude"}
-"""The run entry with the prompts of an official model's name; other models have those of `infinite_bench_base`."""
+"""The run entry with the prompts of an official model's name; other models use `infinite_bench_base`."""
 
 
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:

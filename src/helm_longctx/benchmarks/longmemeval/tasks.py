@@ -134,7 +134,7 @@ def read_label(reply: Any) -> Scores:
 
 
 def score(record: Record) -> Scores:
-    """Return the judge's label: for all questions, for those of this type, and for abstention questions."""
+    """Return the judge's label: for all questions, for questions of this type, and for abstention questions."""
     scores = judge_scores(record, "judge_score", read_label)
     if "judge_score" not in scores:
         return scores

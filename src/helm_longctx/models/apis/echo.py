@@ -44,7 +44,7 @@ _TOP = {ECHO: "logprobs", PROMPT_LOGPROBS: "prompt_logprobs", GENERATE: "top_log
 COPIED, NEW = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4), " zebra"
 """The two parts of the probe: every language model predicts the end of the first, and none the second.
 
-Some servers give a token the number of another one: llama-cpp-python that of its repetition, if the model has no token
+Some servers give a token the number of another one: llama-cpp-python gives its repetition's, if the model has no token
 for the start of a text.
 """
 
@@ -100,7 +100,7 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
     if request.spans:
         parts = find_span_tokens(texts, len(request.prompt), request.spans)
         return {**kept, "tokens": [], "spans": [[(*pairs[n], tops[n]) for n in part] for part in parts]}
-    # Without a start, the tokens are compared with those of the prompt without the answer.
+    # Without a start, the tokens are compared with the tokens of the prompt without the answer.
     start = find_answer_start(texts, request.answer) if request.answer else 0
     return {**kept, "tokens": pairs[start or 0 :], "is_whole": not start}
 

@@ -128,7 +128,7 @@ class Attempt:
     def _find_bad_reason(self, outcome: RequestResult | Exception) -> object:
         """Return the finish reason for which a text is no answer; None if there is none.
 
-        HELM's clients do not pass on all reasons, so those of the raw replies count, too, if they are known.
+        HELM's clients do not pass on all reasons, so reasons in the raw replies count, too, if they are known.
         """
         if isinstance(outcome, RequestResult) and calls_of(outcome):
             return None

@@ -133,7 +133,7 @@ class Stack:
             yield fine, f"{what} of about {expected} tokens {'adds' if fine else 'is dropped: it adds'} {added} tokens"
 
     def _check_tokenizer(self) -> Iterator[Finding]:
-        """Compare the server's counts with those of the tokenizer and its chat template."""
+        """Compare the server's counts with the counts of the tokenizer and its chat template."""
         for what, messages in {
             "one turn": [_turn("user", WORDS)],
             "a system turn": [_turn("system", "Be brief."), _turn("user", WORDS)],

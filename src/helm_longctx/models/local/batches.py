@@ -52,7 +52,7 @@ def fitting(jobs: Sequence[Job], per_token: int, room: int, most: int) -> Iterat
     # In the order of their tokens prompts with one context are neighbours, the shorter ones first.
     for number in sorted(range(len(jobs)), key=lambda number: jobs[number].prompt):
         size = len(jobs[number].prompt) + jobs[number].max_tokens
-        # The last prompt's own cache stays beside those of the batch, for the next batch.
+        # The last prompt's own cache stays beside the batch's caches, for the next batch.
         needed = (len(batch) + 2) * max(longest, size) * per_token
         if batch and (needed > SHARE * room or len(batch) == most):
             yield batch

@@ -253,7 +253,7 @@ class LocalModel:
 
     def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
         if self._per_token is None and jobs:
-            # The size of the cache is seen in that of two tokens.
+            # The cache of two tokens shows the size of the cache.
             ids = self._tensor([jobs[0].prompt[:1] * 2])
             cache = self._read_prompt(ids, None, 0, 1)
             is_plain = cache is not None and is_croppable(cache)

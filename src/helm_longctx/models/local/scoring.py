@@ -124,7 +124,7 @@ class _Reader:
 def _scored(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:
     import torch
 
-    # The numbers are those of transformers' own loss, which is computed in float32.
+    # The numbers equal transformers' own loss, which is computed in float32.
     logprobs = torch.log_softmax(logits.float(), dim=-1)
     wanted = torch.tensor(targets, device=logits.device)[:, None]
     values = logprobs.gather(1, wanted)[:, 0].tolist()

@@ -154,7 +154,7 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
 def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Floats) -> float:
     """Return the number of right and wrong answers whose share varies as much as a mean of means; infinite for none.
 
-    As in `_effective_size`, the ratio of the variance to that of right and wrong answers with this mean is estimated.
+    As in `_effective_size`, the variance is estimated in relation to right and wrong answers with this mean.
     The fewer answers differ, the more it is shrunk to its largest value, which it has if all wrong answers are in the
     mean with the largest part of the variance. Otherwise small tasks that happen to have no wrong answer would make the
     interval too narrow.

@@ -359,7 +359,7 @@ class Drop:
     """The decision on one part.
 
     Args:
-        comparison: the score of the candidate minus that of the base. The interval contains the difference at all
+        comparison: the candidate's score minus the base's. The interval contains the difference at all
             looks together in 95 % of cases.
         p_worse: the one-sided p-value of a drop of at most the margin, adjusted for the looks, and by Holm's method
             over all parts.

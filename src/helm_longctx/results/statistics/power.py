@@ -1,6 +1,6 @@
 """Says how far scores can be trusted, and which difference of two models a planned sample can detect.
 
-A difference is detected if the comparison at 5 % finds it in 80 % of cases. The power is that of the comparisons that
+A difference is detected if the comparison at 5 % finds it in 80 % of cases. The power holds for the comparisons that
 decide: `compare_parts` for the same questions, and `compare_intervals` for different ones.
 """
 

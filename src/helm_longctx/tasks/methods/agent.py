@@ -1,6 +1,6 @@
 """The method `agent`: the model reads the context by tools, with native tool calls.
 
-The tools are those of agents for long documents (search, open, find next: BrowseComp's tools for pages, and
+The tools are usual for agents on long documents (search, open, find next: BrowseComp's tools for pages, and
 GraphReader, arXiv 2406.14550, without its graph). No published code has the same ones, so names and wording are ours.
 `search` ranks chunks by BM25, as `method=retrieve`; places are characters of the context. A tool that gets wrong
 arguments says so, and the loop continues. After `turns` requests, a last one asks for the answer.

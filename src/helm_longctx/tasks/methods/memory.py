@@ -1,8 +1,8 @@
 """The method `memory`: a system of the user reads the context in parts, and answers questions from what it has kept.
 
-The three functions are those that builders of such systems ask for (LongBench issue 132), and that the scripts of
-LongMemEval and BEAM use. A context is fed once, and all questions about it are asked of the same system. Parts are
-those of the task, such as a session with its date, or else about `turn` tokens.
+Builders of such systems ask for these three functions (LongBench issue 132), and the scripts of
+LongMemEval and BEAM use them. A context is fed once, and the same system answers all questions about it. Parts are
+given by the task, such as a session with its date, or else have about `turn` tokens.
 """
 
 import hashlib

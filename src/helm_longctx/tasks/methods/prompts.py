@@ -22,7 +22,7 @@ FACTS = (
 def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with a request for facts, and a second one with the facts in the place of the context.
 
-    The two requests are those of ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both;
+    The two requests follow ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both;
     here the model is only asked. We found no published code, so the wording of the first request is ours. The second
     one is the task's own prompt.
     """

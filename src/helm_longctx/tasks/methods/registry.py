@@ -1,4 +1,4 @@
-"""Finds the methods: those of this package, and those of other installed packages by their entry points."""
+"""Finds the methods of this package, and the methods of other installed packages by their entry points."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -44,7 +44,7 @@ _SAMPLE = Task(
 
 
 def load_methods() -> dict[str, Method]:
-    """Load all methods by name: ours, and then those of other packages.
+    """Load all methods by name: ours first, then other packages' methods.
 
     A method of another package is left out with a warning if it cannot be used, has the name of another one, or has an
     argument of tasks, because entries without the method would then be refused.
