@@ -1,13 +1,16 @@
-"""What `summarize` prints below its tables, and the scores as JSON."""
+"""What `run` and `summarize` print: the scores, what to know about them, and where the answers are."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.documents.numbers import MARK, interval_text
+from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, ScoreKey, label, score_key
+from helm_longctx.results.cells import score_tables
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result
 from helm_longctx.results.score_rows import find_wide_bounds, own_scores, without_errors
@@ -21,6 +24,14 @@ _MOST_RUNS = 12
 
 _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
+
+
+def print_scores(folder: Path, boards: Sequence[Board]) -> None:
+    """Print the scores of a suite, and where its answers and pages are."""
+    print_blocks(score_tables(boards))
+    for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
+        print(line)
+    print(f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}")
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.failures import Failure, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.objects import PromptFacts, with_facts
@@ -22,7 +22,7 @@ from helm_longctx.redaction.text import redact
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.memory import Memory
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
-from helm_longctx.runner.progress import Breaker, Oddities, Progress
+from helm_longctx.runner.progress import Breaker, Oddities, Outcome, Progress
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
@@ -112,9 +112,9 @@ class Asking:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
         return self.spending.reserve(number, asked, in_flight)
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Count the real cost of a request; see `Spending.settle`."""
-        self.spending.settle(number, result, is_late)
+        self.spending.settle(number, outcome, is_late)
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
@@ -173,11 +173,12 @@ class Asking:
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
         self._memory.release(tokens)
-        self.settle(number, result, is_late=call is None)
+        outcome = Outcome.of(result)
+        self.settle(number, outcome, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
-        self._breaker.add(asked.state.instance.id, result, weight=1 if call else LATE)
-        self._odd.add(asked.state.instance.id, sample, result)
-        return replace(asked.state, result=result), failure_of(result) is None
+        self._breaker.add(asked.state.instance.id, outcome, weight=1 if call else LATE)
+        self._odd.add(asked.state.instance.id, sample, outcome)
+        return replace(asked.state, result=result), outcome.failure is None
 
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""

@@ -30,6 +30,7 @@ from helm_longctx.models.apis.tools import calls_of, with_tools
 from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, make_failure
+from helm_longctx.runner.progress import Outcome
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runner.threads import TICK, Calls
@@ -166,8 +167,9 @@ class _Gate:
         """Count what a request has cost, and let others in."""
         with self.room:
             self._in_flight.discard(name)
-            self._spending.settle(number, result, is_late)
-            self._is_proven |= failure_of(result) is None
+            outcome = Outcome.of(result)
+            self._spending.settle(number, outcome, is_late)
+            self._is_proven |= outcome.failure is None
             self.room.notify_all()
 
     def charge(self, name: str) -> bool:
@@ -356,7 +358,7 @@ class ProgramAsking(Asking):
             self.gate.waiting += 1
             return True
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Do nothing: the requests were counted one by one."""
 
     def ask_step(self, pending: PendingRequest) -> RequestResult:

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import Counter
+from typing import NamedTuple
 
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import RequestResult
@@ -10,7 +11,7 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.models.apis.usage import is_empty, usage_of
+from helm_longctx.models.apis.usage import Usage, is_empty, usage_of
 from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
 from helm_longctx.tasks.sample import Sample
 
@@ -22,6 +23,19 @@ GIVE_UP = 10
 
 _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
 """Failures that say nothing about other requests, once the model has answered a request."""
+
+
+class Outcome(NamedTuple):
+    """The result of a request, with why it is no answer and the tokens that the provider counted (None: neither)."""
+
+    result: RequestResult
+    failure: Failure | None
+    usage: Usage | None
+
+    @classmethod
+    def of(cls, result: RequestResult) -> "Outcome":
+        """Read a result once, for all that count it."""
+        return cls(result, failure_of(result), usage_of(result))
 
 
 class Progress:
@@ -98,8 +112,8 @@ class Breaker:
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
-    def add(self, name: str | None, result: RequestResult, weight: int = 1) -> None:
-        """Count the result of a request.
+    def add(self, name: str | None, outcome: Outcome, weight: int = 1) -> None:
+        """Count the outcome of a request.
 
         Args:
             name: the instance's, for the log.
@@ -108,12 +122,12 @@ class Breaker:
         Raises:
             InputError: further requests would fail, too.
         """
-        kind = failure_of(result)
+        kind = outcome.failure
         if kind is None:
             self._in_a_row, self._has_answers = 0, True
             return
         self._kinds[kind] += 1
-        error = " ".join((result.error or "").split())
+        error = " ".join((outcome.result.error or "").split())
         # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
@@ -138,14 +152,13 @@ class Oddities:
         self._answers = 0
         self._counts: list[tuple[Sample, float]] = []
 
-    def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
-        """Count the result of a request."""
-        if failure_of(result) is not None:
+    def add(self, name: str | None, sample: Sample, outcome: Outcome) -> None:
+        """Count the outcome of a request."""
+        if outcome.failure is not None:
             return
         self._answers += 1
-        self._kinds["empty"] += is_empty(result)
-        usage = usage_of(result)
-        if usage is None:
+        self._kinds["empty"] += is_empty(outcome.result)
+        if (usage := outcome.usage) is None:
             return
         self._counts.append((sample, usage.counted_tokens))
         if (tokens := find_cut(sample, usage.counted_tokens)) is None:

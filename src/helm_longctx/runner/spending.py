@@ -3,15 +3,15 @@
 from collections import Counter
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.common.request import RequestResult
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import PRICES, Prices, find_prices
-from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.models.apis.usage import Usage
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.runner.follow_up import most_follow_up_tokens
+from helm_longctx.runner.progress import Outcome
 from helm_longctx.runner.spool import StoredRequest
 
 COUNTED = 1.02
@@ -91,7 +91,7 @@ class Spending:
             f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"
         )
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Replace the reserved cost of a request by its real cost.
 
         Args:
@@ -99,10 +99,10 @@ class Spending:
         """
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
-        usage, failure = usage_of(result), failure_of(result)
+        usage, failure = outcome.usage, outcome.failure
         if failure is not None:
             self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
-        elif result.cached:
+        elif outcome.result.cached:
             return
         elif usage is None:
             # Without a count of the provider the highest cost is assumed, so that the limit always holds.
