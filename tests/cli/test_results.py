@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.results.suite import has_pages, report_path
 from tests.support.commands import Command
 from tests.support.fabricate_runs import long_prompts, write_run
 
@@ -29,10 +31,18 @@ def told(command: Command, *arguments: object) -> str:
     return command.err
 
 
-def test_a_suite_that_was_not_summarized(command: Command, suite: Path) -> None:
-    """`serve` names the command that summarizes a suite if the suite was not summarized."""
-    line = told(command, "serve", "--suite", "mine")
-    assert "'mine' was not summarized; first run: helm-longctx summarize --suite mine -o benchmark_output\n" in line
+def test_pages_that_are_older_than_what_they_show(command: Command, suite: Path) -> None:
+    """A suite has pages until one of its runs, or its report, is newer."""
+    (stats,) = suite.glob("*/stats.json")
+    report = report_path(Path("benchmark_output"), "mine") / "index.html"
+    report.parent.mkdir(parents=True)
+    assert not has_pages(suite)
+    for newer in (lambda: stats.touch(), lambda: report.write_text("")):
+        assert command("summarize", "--suite", "mine") == 0
+        assert has_pages(suite)
+        time.sleep(0.05)
+        newer()
+        assert not has_pages(suite)
 
 
 def test_a_used_port(command: Command, suite: Path) -> None:

@@ -7,11 +7,13 @@ import re
 import signal
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runs.journal import NAME
+from tests.e2e.browser import served
 from tests.support.programs import run, start
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -65,3 +67,10 @@ def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.M
     assert len(json.loads(states.read_text())["request_states"]) == 6
     assert not (states.parent / NAME).exists()
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    # `serve` writes the pages, which a run needs not.
+    assert not (states.parents[1] / "groups.json").exists()
+    with (
+        served(tmp_path, "first") as address,
+        urlopen(f"{address}/benchmark_output/runs/first/{states.parent.name}/display_predictions.json") as page,
+    ):
+        assert len(json.load(page)) == 6

@@ -16,9 +16,6 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.apps.judge_checks import measures as statistics
 from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures, plot_judges
-from helm_longctx.benchmarks.helmet.judge_check import checks
-from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures
-from helm_longctx.apps.judge_checks.plotting import plot
 from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.plots import write_picture

@@ -20,6 +20,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.runner import asking
 from helm_longctx.runner.asking import GIVE_UP, Breaker, Calls
 from helm_longctx.runner.sending import DEFAULT_TRIES
+from helm_longctx.runner.spending import Outcome
 from helm_longctx.runs.journal import NAME, read_answers
 from tests.runner.making import ENTRY, PlainClient, make_run
 
@@ -190,19 +191,19 @@ def test_threads_make_one_call_after_the_other() -> None:
             assert not thread.is_alive()
 
 
-def result(error: str | None) -> RequestResult:
-    return RequestResult(error is None, [], [], False, error=error)
+def outcome(error: str) -> Outcome:
+    return Outcome.of(RequestResult(False, [], [], False, error=error))
 
 
 def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
     """Refusals count as failures in a row only until a request was answered."""
     breaker = Breaker(100, has_answers=True)
     for _ in range(50):
-        breaker.add("a", result(f"{Failure.REFUSED.value}: no"))
+        breaker.add("a", outcome(f"{Failure.REFUSED.value}: no"))
     for _ in range(GIVE_UP - 1):
-        breaker.add("a", result("temporary: gone"))
+        breaker.add("a", outcome("temporary: gone"))
     with pytest.raises(InputError, match="60 requests failed"):
-        breaker.add("a", result("temporary: gone"))
+        breaker.add("a", outcome("temporary: gone"))
 
 
 ADVICE = f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longctx[code]'"

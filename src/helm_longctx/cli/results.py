@@ -11,17 +11,20 @@ import typer
 import yaml
 
 from helm_longctx.config.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
-from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument, is_format_error
-from helm_longctx.redaction.abbreviation import describe_error, escape_invisible
-from helm_longctx.results.boards import make_boards, read_suite
-from helm_longctx.results.cells import answer_addresses, leaderboard_rows, notes, score_tables
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.results.boards import Board, make_boards, read_suite
+from helm_longctx.results.cells import leaderboard_rows, print_scores
 from helm_longctx.results.leaderboard import schema as schemas
 from helm_longctx.results.reading import read_results
-from helm_longctx.results.suite import suite_folder, suite_path, write_reference
+from helm_longctx.results.suite import has_pages, suite_folder, suite_path, write_reference
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
+
+SchemaPath = Annotated[
+    Path | None, typer.Option(help="Schema with groups of your own, which the pages then also show.")
+]
 
 
 def schema(
@@ -59,26 +62,34 @@ def schema(
 def summarize(
     suite: Suite,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    schema_path: Annotated[
-        Path | None, typer.Option(help="Schema with groups of your own, which the pages then also show.")
-    ] = None,
+    schema_path: SchemaPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
-    suite_folder(output_path, suite)  # report a misspelled suite at once
+    boards = _write_pages(suite, output_path, schema_path, local_path, quiet=as_json)
+    if as_json:
+        rows = list(leaderboard_rows(boards))
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    else:
+        print_scores(suite_folder(output_path, suite), boards)
+
+
+def _write_pages(
+    suite: str, output_path: Path, schema_path: Path | None, local_path: Path, *, quiet: bool
+) -> list[Board]:
+    """Write what helm-server shows of a suite, and return its boards, or raise an `InputError`.
+
+    Args:
+        quiet: print HELM's warnings to the standard error.
+    """
+    folder = suite_folder(output_path, suite)
     if schema_path:
         schemas.read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
-    show_scores(suite, output_path, schema_path, as_json)
-
-
-def show_scores(suite: str, output_path: Path, schema_path: Path | None = None, as_json: bool = False) -> None:
-    """Summarize a suite, whose registries are filled, and print its scores, or raise an `InputError`."""
     from helm_longctx.results.leaderboard.summarizer import write_leaderboard
 
-    folder = suite_folder(output_path, suite)
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # HELM prints warnings
+    with redirect_stdout(sys.stderr) if quiet else nullcontext():
         results = read_results(folder, BENCHMARKS, keep_answers=False)
         boards = make_boards(results, BENCHMARKS)
         try:
@@ -88,14 +99,7 @@ def show_scores(suite: str, output_path: Path, schema_path: Path | None = None, 
                 raise
             what = f"{type(error).__name__}: {describe_error(error)}"
             raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
-    if as_json:
-        rows = list(leaderboard_rows(boards))
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        return
-    print_blocks(score_tables(boards))
-    for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
-        print(line)
-    print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
+    return boards
 
 
 def reference(
@@ -117,14 +121,16 @@ def reference(
 
 def serve(
     suite: Suite,
+    schema_path: SchemaPath = None,
     output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
-    """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses."""
+    """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses.
+
+    If a run is newer than the suite's pages, or --schema-path is given, `serve` first writes the pages as `summarize`.
+    """
     folder = suite_folder(output_path, suite)
-    if not (folder / "groups.json").is_file():
-        command = f"helm-longctx summarize --suite {suite} -o {output_path}"
-        raise InputError(f"suite={suite!r} was not summarized; first run: {command}")
     if not folder.resolve().is_relative_to(output_path.resolve()):
         raise InputError(
             f"suite={suite!r} is a link to {folder.resolve()}, and serve shows only what is in {output_path};"
@@ -137,6 +143,8 @@ def serve(
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise InputError(f"port={port} cannot be used ({error.strerror}); choose another with --port") from error
+    if schema_path or not has_pages(folder):
+        _write_pages(suite, output_path, schema_path, local_path, quiet=True)
     from helm.benchmark import server
 
     from helm_longctx.results.leaderboard.serving import change_server

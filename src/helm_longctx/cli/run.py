@@ -1,4 +1,4 @@
-"""`run`: make, judge and summarize the runs that a YAML file or options describe, or watch a folder of checkpoints."""
+"""`run`: make and judge the runs that a YAML file or options describe, or watch a folder of checkpoints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(
     schema: Schema = False,
     **options: Any,
 ) -> None:
-    """Run, judge and summarize what a YAML file or options describe, and print the scores.
+    """Run and judge what a YAML file or options describe, and print the scores.
 
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
@@ -167,16 +167,19 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, which runs were made, where they are, and the next commands."""
-    from helm_longctx.cli.results import show_scores
+    from helm_longctx.results.boards import make_boards
+    from helm_longctx.results.cells import print_scores
+    from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
+    from helm_longctx.tasks.registry import BENCHMARKS
 
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
     if not made:
         return
-    show_scores(config.suite, config.output_path)
+    print_scores(folder, make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS))
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")

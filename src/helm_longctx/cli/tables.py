@@ -17,12 +17,11 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import make_cards
+from helm_longctx.tasks.data_cards import Shape, check_shapes, make_cards
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, about_of, expand_entry
-from helm_longctx.tasks.shapes import Shape, check_shapes
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.validation import list_entries
 

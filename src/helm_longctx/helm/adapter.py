@@ -221,5 +221,11 @@ def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
 def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:
     if workers < 2:
         return [function(item) for item in items]
+
+    # A future for each short prompt would cost as much as the prompt.
+    def call(first: int) -> list[Result]:
+        return [function(item) for item in items[first::workers]]
+
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, items))
+        shares = list(pool.map(call, range(workers)))
+    return [shares[number % workers][number // workers] for number in range(len(items))]

@@ -27,9 +27,8 @@ from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
-from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
-from helm_longctx.tasks.cutting import context_end, middle
+from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.entry import Entry, is_our_method
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample

@@ -6,14 +6,16 @@ those of `AutoTokenizer`. A class of its own in transformers can change what the
 read with transformers.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import try_to_load_from_cache
-from tokenizers import AddedToken, Tokenizer
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"
 
@@ -91,6 +93,10 @@ def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None
         load: loads it with transformers.
         revision: the revision on the hub.
     """
+    # A run without a tokenizer needs neither of the two packages.
+    from huggingface_hub import try_to_load_from_cache
+    from tokenizers import Tokenizer
+
     folder = Path(name)
     if not folder.is_dir():
         found = try_to_load_from_cache(name, FILE, revision=revision) if name.count("/") == 1 else None
@@ -120,6 +126,8 @@ def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None
 
 def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
     """Add the special tokens that the file lacks, as transformers does. Return whether it would change nothing else."""
+    from tokenizers import AddedToken
+
     added = tokenizer.get_added_tokens_decoder()
     known = {token.content for token in added.values()}
     for number, record in config.get(DECODER, {}).items():

@@ -21,6 +21,8 @@ from helm_longctx.documents.numbers import (
     percent,
     range_text,
 )
+from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import FLOORS, OVERALL, Board, ScoreKey, label, own_boards, score_key, show_model
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
@@ -369,6 +371,14 @@ _MOST_RUNS = 12
 
 _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
+
+
+def print_scores(folder: Path, boards: Sequence[Board]) -> None:
+    """Print the scores of a suite, and where its answers and pages are."""
+    print_blocks(score_tables(boards))
+    for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
+        print(line)
+    print(f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}")
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:

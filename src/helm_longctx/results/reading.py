@@ -38,8 +38,6 @@ from helm_longctx.runs.scores import (
     shown_model,
     values_of,
 )
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.runs.scores import InstanceScore, metric_of, read_scores, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS
 from helm_longctx.tasks.groups import folder_name

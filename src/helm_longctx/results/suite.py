@@ -15,10 +15,13 @@ import orjson
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
-from helm_longctx.runs.files import read_json, reading, replace_file
+from helm_longctx.runs.files import STATS, read_json, reading, replace_file
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.publications import Published
+
+PAGES = "groups.json"
+"""The file of a suite that the summarizer writes last. It is the index of what helm-server shows."""
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
@@ -37,6 +40,15 @@ def suite_folder(output_path: Path, suite: str) -> Path:
         choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
     return folder
+
+
+def has_pages(folder: Path) -> bool:
+    """Return whether what helm-server shows of a suite was written, and is not older than a run or a report."""
+    pages = folder / PAGES
+    changes = [*folder.glob(f"*/{STATS}"), report_path(folder.parent.parent, folder.name) / "index.html"]
+    return pages.is_file() and all(
+        each.stat().st_mtime_ns <= pages.stat().st_mtime_ns for each in changes if each.is_file()
+    )
 
 
 def report_path(output_path: Path, suite: str) -> Path:

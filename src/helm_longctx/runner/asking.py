@@ -21,22 +21,21 @@ from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.failures import Failure, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.usage import is_empty, usage_of
+from helm_longctx.models.apis.usage import is_empty
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.resuming import find_answer
-from helm_longctx.runner.spending import Spending
+from helm_longctx.runner.spending import Outcome, Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import request_text
-from helm_longctx.tasks.prompt_cuts import find_cut, find_limit
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import Sample, find_cut, find_limit
 
 SETTLE = 10.0
 """Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
@@ -60,7 +59,7 @@ LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
 
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Value = TypeVar("Value")
 
 
 class PendingRequest(NamedTuple):
@@ -132,9 +131,9 @@ class Asking:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
         return self.spending.reserve(number, asked, in_flight)
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Count the real cost of a request; see `Spending.settle`."""
-        self.spending.settle(number, result, is_late)
+        self.spending.settle(number, outcome, is_late)
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
@@ -189,11 +188,12 @@ class Asking:
         sample, instance = asked.sample, asked.state.instance.id
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
-        self.settle(number, result, is_late=call is None)
+        outcome = Outcome.of(result)
+        self.settle(number, outcome, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
-        self._breaker.add(instance, result, weight=1 if call else LATE)
-        self._odd.add(instance, sample, result)
-        return replace(asked.state, result=result), failure_of(result) is None
+        self._breaker.add(instance, outcome, weight=1 if call else LATE)
+        self._odd.add(instance, sample, outcome)
+        return replace(asked.state, result=result), outcome.failure is None
 
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""
@@ -303,17 +303,17 @@ class Breaker:
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
-    def add(self, name: str | None, result: RequestResult, weight: int = 1) -> None:
-        """Count the result for an instance; a failure counts as `weight` failures.
+    def add(self, name: str | None, outcome: Outcome, weight: int = 1) -> None:
+        """Count the outcome for an instance; a failure counts as `weight` failures.
 
         Raises an `InputError` if further requests would fail, too.
         """
-        kind = failure_of(result)
+        kind = outcome.failure
         if kind is None:
             self._in_a_row, self._has_answers = 0, True
             return
         self._kinds[kind] += 1
-        error = " ".join((result.error or "").split())
+        error = " ".join((outcome.result.error or "").split())
         # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
@@ -338,13 +338,13 @@ class Oddities:
         self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
-    def add(self, name: str | None, sample: Sample, result: RequestResult) -> None:
-        """Count the result of a request."""
-        if failure_of(result) is not None:
+    def add(self, name: str | None, sample: Sample, outcome: Outcome) -> None:
+        """Count the outcome of a request."""
+        if outcome.failure is not None:
             return
         self._answers += 1
-        self._empty += is_empty(result)
-        if (usage := usage_of(result)) is None:
+        self._empty += is_empty(outcome.result)
+        if (usage := outcome.usage) is None:
             return
         self._counts.append((sample, usage.counted_tokens))
         tokens = find_cut(sample, usage.counted_tokens)
@@ -363,18 +363,18 @@ class Oddities:
             hwarn(f"{self._empty} of {self._answers} answers are empty")
 
 
-class Calls(Generic[Item, Outcome]):
+class Calls(Generic[Item, Value]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
     A call may take `limit` seconds; None for no limit.
     """
 
-    def __init__(self, function: Callable[[Item], Outcome], limit: float | None):
+    def __init__(self, function: Callable[[Item], Value], limit: float | None):
         self._function, self._limit = function, limit
         self._starts: dict[int, float] = {}  # the oldest first
         self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[int, Future[Value]]] = SimpleQueue()
         self._threads = self._idle_threads = 0
 
     def __len__(self) -> int:
@@ -390,7 +390,7 @@ class Calls(Generic[Item, Outcome]):
         self._threads += 1
         Thread(target=self._work, daemon=True).start()
 
-    def wait(self) -> Iterator[tuple[int, Future[Outcome] | None]]:
+    def wait(self) -> Iterator[tuple[int, Future[Value] | None]]:
         """Wait at most one `TICK`, then yield the number and the future of a finished call.
 
         A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
@@ -419,7 +419,7 @@ class Calls(Generic[Item, Outcome]):
         now = time.monotonic()
         return now - next(iter(self._starts.values()), now)
 
-    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Outcome]]]:
+    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Value]]]:
         """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
         try:
             number, future = self._finished.get(timeout=seconds)
@@ -432,7 +432,7 @@ class Calls(Generic[Item, Outcome]):
     def _work(self) -> None:
         while (call := self._items.get()) is not None:
             number, item = call
-            future: Future[Outcome] = Future()
+            future: Future[Value] = Future()
             try:
                 future.set_result(self._function(item))
             except BaseException as error:  # raised again by the thread that asks for the result

@@ -30,14 +30,12 @@ from helm_longctx.models.apis.tools import calls_of, with_tools
 from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
-from helm_longctx.runner.spending import Spending
+from helm_longctx.runner.spending import Outcome, Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.journal import Journal, request_name
 from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
-from helm_longctx.tasks.methods.method import MAX_REQUESTS
-from helm_longctx.tasks.methods.question import Question, Reply, Step
-from helm_longctx.tasks.methods.method import MAX_REQUESTS, Method, Question, Reply, Step
+from helm_longctx.tasks.methods.method import MAX_REQUESTS, Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -155,8 +153,9 @@ class _Gate:
         """Count what a request has cost, and let others in."""
         with self.room:
             self._in_flight.discard(name)
-            self._spending.settle(number, result, is_late)
-            self._is_proven |= failure_of(result) is None
+            outcome = Outcome.of(result)
+            self._spending.settle(number, outcome, is_late)
+            self._is_proven |= outcome.failure is None
             self.room.notify_all()
 
     def charge(self, name: str) -> bool:
@@ -331,7 +330,7 @@ class ProgramAsking(Asking):
             self.gate.waiting += 1
             return True
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Do nothing: the requests were counted one by one."""
 
     def ask_step(self, pending: PendingRequest) -> RequestResult:

@@ -1,6 +1,7 @@
 """Adds up the cost of a process's requests, and enforces the limit on it."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.request import RequestResult
@@ -22,6 +23,19 @@ CHAT_TOKENS = 100
 
 _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
 """Failures that occur before the model reads the prompt."""
+
+
+class Outcome(NamedTuple):
+    """The result of a request, with why it is no answer and the tokens that the provider counted (None: neither)."""
+
+    result: RequestResult
+    failure: Failure | None
+    usage: Usage | None
+
+    @classmethod
+    def of(cls, result: RequestResult) -> "Outcome":
+        """Read a result once, for all that count it."""
+        return cls(result, failure_of(result), usage_of(result))
 
 
 class Limit:
@@ -80,14 +94,14 @@ class Spending:
             f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"
         )
 
-    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
         """Replace a request's reserved cost by its real cost. If it is late, the provider may still count it."""
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
-        usage, failure = usage_of(result), failure_of(result)
+        usage, failure = outcome.usage, outcome.failure
         if failure is not None:
             self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
-        elif result.cached:
+        elif outcome.result.cached:
             return
         elif usage is None:
             # Without a count of the provider the highest cost is assumed, so that the limit always holds.

@@ -16,16 +16,14 @@ import orjson
 
 from helm_longctx.data.download import Source, explain_failure
 from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
-from helm_longctx.data.web import BucketFile, WebFile
-from helm_longctx.data.wheel import SentenceModel
-from helm_longctx.errors import InputError, ShapeError
-from helm_longctx.tasks import Benchmark, DataRoot, PinnedFile, ReleaseFile, RepositoryFolder, Task, Terms, WheelFile
-from helm_longctx.tasks.entry import Entry
-from helm_longctx.tasks.loading import load_examples
 from helm_longctx.data.release import PinnedFile, ReleaseFile
+from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile
 from helm_longctx.data.wheel import SentenceModel, WheelFile
+from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks.benchmark import Benchmark, Terms
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Task
 
 NEWEST = "the newest commit at the download, which is recorded"

@@ -13,7 +13,7 @@ from helm_longctx.apps.certify.search import Cell, Design, KindAnswers, LengthTe
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.prompt_cuts import is_cut
+from helm_longctx.tasks.sample import is_cut
 
 HALF = 0.5
 """A part of the text counts as used if what stands there is found in more than half of the answers."""

@@ -14,11 +14,9 @@ import orjson
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.sampling import SampledRequest, copied_fields
-from helm_longctx.tasks.methods.method import ToolCall
 from helm_longctx.models.apis.usage import annotate, finish_of
 from helm_longctx.models.sampling import SampledRequest, with_fields
-from helm_longctx.tasks.methods.question import ToolCall
+from helm_longctx.tasks.methods.method import ToolCall
 
 _CALLS = "calls"
 """The field beside the finish reason in which a result has the calls."""

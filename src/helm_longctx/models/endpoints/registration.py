@@ -10,7 +10,6 @@ from typing import Any
 
 from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
 from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
-from huggingface_hub import try_to_load_from_cache
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
@@ -73,9 +72,10 @@ def load_tokenizer(name: str) -> Tokenizer:
             return whole
 
     try:
-        if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "tokenizer_config.json"), str):
-            from huggingface_hub import HfApi  # this takes a tenth of a second
+        # The import takes a quarter of a second, and a run without a tokenizer does not need it.
+        from huggingface_hub import HfApi, try_to_load_from_cache
 
+        if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "tokenizer_config.json"), str):
             # The hub is asked once for a name that is not cached. transformers would try for a minute.
             HfApi().model_info(path, timeout=PATIENCE)
         loaded = read_fast_tokenizer(path, load) or load()

@@ -61,7 +61,7 @@ from helm_longctx.results.leaderboard.tables import (
     tag_run,
 )
 from helm_longctx.results.reading import Result, is_published_name, read_results
-from helm_longctx.results.suite import report_link
+from helm_longctx.results.suite import PAGES, report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
@@ -436,7 +436,6 @@ class LongContextSummarizer(Summarizer):
     def write_groups(self) -> None:
         """Write the tables of all groups under HELM's names. HELM's code needs several times as long for each cell."""
         folder = Path(self.run_release_path) / "groups"
-        _write_json(folder.with_suffix(".json"), self.create_index_tables())
         _write_json(folder.with_name("groups_metadata.json"), self.create_groups_metadata())
         for group in self.schema.run_groups:
             is_single = group.subgroup_display_mode == BY_GROUP or len(self.expand_subgroups(group)) == 1
@@ -452,6 +451,8 @@ class LongContextSummarizer(Summarizer):
                 _write_json(as_json, table)
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
+        # `has_pages` takes this file as the sign that the others are complete.
+        _write_json(folder.with_name(PAGES), self.create_index_tables())
 
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, in at most two threads, because more only need more memory."""

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -233,9 +234,7 @@ def t_quantile(freedom: float) -> float:
 @lru_cache(maxsize=1)
 def normal_quantile() -> float:
     """Return the quantile of the normal distribution for a two-sided interval: 1.96."""
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + LEVEL) / 2))
+    return NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:

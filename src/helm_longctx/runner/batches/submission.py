@@ -30,11 +30,11 @@ from helm_longctx.failures import Failure, failure_of, failure_of_error, label_e
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
-from helm_longctx.judging.keys.client import RenewingClient, failure_result, judge_client
+from helm_longctx.judging.keys.client import RenewingClient, judge_client
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.protocol import Body, without_prompt
+from helm_longctx.models.apis.protocol import Body, failure_result, without_prompt
 from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.redaction.abbreviation import describe_error
