@@ -88,7 +88,7 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(tmp_path: Path, capsys
     write_run(suite, "helmet_recall:length=8k,model=a/second", "a/second", 0.6, 30, "")
     write_run(suite, "helmet_recall:task=json_kv,length=8k,model=a/part", "a/part", 1.5, 30, "")
     (board,) = read_suite(suite, BENCHMARKS, published=True).boards
-    part, *_ = board.unranked(8192, "helmet_recall")
+    part, *_ = board.without_rank(8192, "helmet_recall")
     assert part.model == "a/part"
     assert part.interval.mean > max(
         each.interval.mean for each in board.ranking(8192, "helmet_recall") if not each.is_published

@@ -98,7 +98,7 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
     ranked = board.ranking(8192, "helmet_longqa")
     assert len({each.judges for each in ranked}) == 1
     assert {each.model for each in ranked if not each.is_published} == {"a/two"}
-    assert [each.model for each in board.unranked(8192, "helmet_longqa") if not each.is_published] == ["a/one"]
+    assert [each.model for each in board.without_rank(8192, "helmet_longqa") if not each.is_published] == ["a/one"]
     notes = [block.note for block in leaderboard_sections(board)[0].blocks if isinstance(block, Answer)]
     assert "a/one has no rank, because it is judged by " in notes[0]
     assert "longctx/lexical" in notes[0]

@@ -36,7 +36,7 @@ def test_steps_come_back(tmp_path: Path) -> None:
         (part,) = ledger.open_parts
         assert (part.batch, part.service, part.route) == ("batch_1", "openai", "/v1/completions")
         assert part.request("a") == Request("m/d", "m/m", prompt="", stop_sequences=["\n"], random="1")
-        assert part.sent("a") == {"max_tokens": 5}
+        assert part.request_fields("a") == {"max_tokens": 5}
         assert part.request("b") == Request("m/d", "m/m", messages=[], temperature=0.5)
     assert "Wh" not in (tmp_path / NAME).read_text()
 

@@ -28,7 +28,7 @@ from helm_longctx.config.shared import LocalPath, OutputPath, fill_registries, h
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, marked, percent, range_text
+from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, is_format_error
@@ -245,7 +245,7 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
             rows.append((shown, NO_SCORE, ""))
         else:
             interval = score.interval
-            text = marked(percent(interval.mean), score.caveats)
+            text = add_mark(percent(interval.mean), score.caveats)
             rows.append((shown, text, range_text(interval.low, interval.high)))
     return text_table(title, ("Task", "Score in %", "95 % interval"), rows)
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import orjson
 
-from helm_longctx.documents.numbers import DASH, in_brackets, marked, percent
+from helm_longctx.documents.numbers import DASH, add_mark, in_brackets, percent
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def number_cell(
     if value is None or math.isnan(value):
         return Cell(DASH, note=note)
     notes = "; ".join(filter(None, (note, lacking)))
-    return Cell(marked(show(value), lacking), value, detail, notes, tag="lacking" if lacking else "")
+    return Cell(add_mark(show(value), lacking), value, detail, notes, tag="lacking" if lacking else "")
 
 
 @dataclass(frozen=True)

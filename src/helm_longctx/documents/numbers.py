@@ -61,7 +61,7 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
 
 def interval_text(interval: Bounded, show: Callable[[float], str] = percent, is_marked: object = False) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
-    return in_brackets(marked(show(interval.mean), is_marked), range_text(interval.low, interval.high, show))
+    return in_brackets(add_mark(show(interval.mean), is_marked), range_text(interval.low, interval.high, show))
 
 
 def in_brackets(text: str, detail: str) -> str:
@@ -69,7 +69,7 @@ def in_brackets(text: str, detail: str) -> str:
     return f"{text} ({detail})" if detail else text
 
 
-def marked(text: str, is_marked: object = True) -> str:
+def add_mark(text: str, is_marked: object = True) -> str:
     """Return the text of a score, with the mark if the score is not comparable."""
     return f"{text} {MARK}" if is_marked else text
 

@@ -270,7 +270,7 @@ class Board:
         chosen = max(judged, key=lambda each: (judges.count(each.judges), each.is_official), default=None)
         return [each for each in found if chosen and (self.tasks_behind(each), each.judges) == (ranked, chosen.judges)]
 
-    def unranked(self, length: int | None, part: str = OVERALL) -> list[Result]:
+    def without_rank(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return the scores of a part without a rank: of other tasks than those with one, or by another judge."""
         ranked = {each.model for each in self.ranking(length, part)}
         return [each for each in self.competing(length, part) if each.model not in ranked]

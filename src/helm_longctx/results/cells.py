@@ -16,7 +16,6 @@ from helm_longctx.documents.numbers import (
     amount,
     decimals,
     interval_text,
-    marked,
     p_sentence,
     percent,
     range_text,
@@ -266,7 +265,7 @@ def _choose_models(board: Board, length: int | None, context: str, published: in
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
     part, having = board.main_part(length), [place for place in board.scores if place.length == length]
     models = {place.model for place in having if place.context == context}
-    ranked = [each.model for each in (*board.ranking(length, part), *board.unranked(length, part))]
+    ranked = [each.model for each in (*board.ranking(length, part), *board.without_rank(length, part))]
     floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
     order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
     own = [model for model in order if model in board.own_models and model in models]
@@ -296,7 +295,7 @@ def shown_models(ranking: Sequence[Result]) -> list[str]:
 def all_models(board: Board) -> list[str]:
     """Return the user's models, the floors, and the published models, each by rank."""
     part = board.main_part(board.main_length)
-    scores = [*board.ranking(board.main_length, part), *board.unranked(board.main_length, part)]
+    scores = [*board.ranking(board.main_length, part), *board.without_rank(board.main_length, part)]
     ranked = [each.model for each in scores]
     kinds = ("own", "floor", "published")
     return sorted(dict.fromkeys([*ranked, *board.models]), key=lambda model: kinds.index(kind_of(board, model)))
@@ -331,7 +330,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    text, ends = marked(percent(interval.mean), result.caveats), range_text(interval.low, interval.high)
+    text, ends = add_mark(percent(interval.mean), result.caveats), range_text(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 

@@ -96,7 +96,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
     two families: own models with each other, and own models with published ones. Nobody asks here about published
     models among themselves, and they would make the own p-values larger.
     """
-    scores = [*board.ranking(length, part), *board.unranked(length, part)]
+    scores = [*board.ranking(length, part), *board.without_rank(length, part)]
     families: dict[bool, dict[tuple[str, str], Comparison]] = {False: {}, True: {}}
     for one, other in combinations(scores, 2):
         if one.is_published and other.is_published:

@@ -355,7 +355,7 @@ def _dollars(
     if prices is None:
         return Dollars(None, None, None, None, None, judging, None)
 
-    def batched(usage: Usage) -> float | None:
+    def batch_price(usage: Usage) -> float | None:
         fills_cache = usage.cache_write_tokens > 0
         return prices.warming_dollars(usage, usages.write_price) if fills_cache else prices.dollars(usage, batch=True)
 
@@ -364,7 +364,7 @@ def _dollars(
         typical=_sum(map(prices.dollars, usages.plain)),
         cached=_sum(map(prices.dollars, usages.direct)),
         batch=_sum(prices.dollars(usage, batch=True) for usage in usages.plain),
-        batch_cached=_sum(map(batched, usages.batched)),
+        batch_cached=_sum(map(batch_price, usages.batched)),
         most=_sum(map(prices.dollars, longest)),
         judges=judging,
         source=prices.source,

@@ -67,7 +67,7 @@ class BatchPart:
         """Return a request. Its prompt is empty."""
         return parse_object(Request, self.requests[name]["request"])
 
-    def sent(self, name: str) -> dict[str, Any]:
+    def request_fields(self, name: str) -> dict[str, Any]:
         """Return the data that was sent in addition to a request's prompt."""
         sent: dict[str, Any] = self.requests[name]["sent"]
         return sent

@@ -19,7 +19,6 @@ from helm_longctx.documents.numbers import (
     decimals,
     in_brackets,
     interval_text,
-    marked,
     p_text,
     percent,
     signed_percent,
@@ -56,10 +55,10 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     differences = find_differences(board, part, length)
     if len(ranking) < 2 and not differences:
         return None
-    scores = {each.model: each for each in (*ranking, *board.unranked(length, part))}
+    scores = {each.model: each for each in (*ranking, *board.without_rank(length, part))}
     # Published models without a rank have no task in common with the user's.
     compared = [each for each in scores.values() if each in ranking or not each.is_published]
-    names = {model: marked(show_model(model), scores[model].caveats) for model in shown_models(compared)}
+    names = {model: add_mark(show_model(model), scores[model].caveats) for model in shown_models(compared)}
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
-from helm_longctx.documents.numbers import MARK, count, decimals, marked, tenths
+from helm_longctx.documents.numbers import MARK, add_mark, count, decimals, tenths
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
     caveat_kinds,
@@ -181,7 +181,7 @@ def _row(board: Board, each: Reliability) -> list[Cell]:
         variances = ([one.between, one.within, one.deviation_of_mean**2] for one in each.components)
         deviations = [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
     return [
-        Cell(marked(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
+        Cell(add_mark(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
         number_cell(each.n, count),
         number_cell(signal.signal if signal else None, note="too few models"),

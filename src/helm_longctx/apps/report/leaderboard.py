@@ -6,7 +6,7 @@ from itertools import product
 
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell, text_columns
-from helm_longctx.documents.numbers import MARK, count, marked, percent, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, add_mark, count, percent, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
 from helm_longctx.results.cells import (
@@ -69,7 +69,7 @@ def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Resul
         verdict = f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
     else:
         verdict = f"{show_model(best.model)} has {'a' if where else 'an'} {what} of {score}{where}."
-    outside = _outside(board, best, board.unranked(length, part) if own else [], differences)
+    outside = _outside(board, best, board.without_rank(length, part) if own else [], differences)
     certainty = _certainty(ranking, own, differences)
     is_sure = len(own) > 1 and all(differences[best.model, each.model].is_different for each in own[1:])
     lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
@@ -135,7 +135,7 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
 
 
 def _score_text(result: Result) -> str:
-    return marked(percent(result.interval.mean), result.caveats)
+    return add_mark(percent(result.interval.mean), result.caveats)
 
 
 def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str) -> Figure | None:
@@ -179,7 +179,7 @@ def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) ->
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.
     """
     there = {(place.model, place.context) for place in board.scores if place.length == length}
-    unranked = {each.model: None for each in board.unranked(length, part)}
+    unranked = {each.model: None for each in board.without_rank(length, part)}
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
     for context, model in product(("full", "none"), models):

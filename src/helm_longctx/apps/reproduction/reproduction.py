@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
-from helm_longctx.documents.numbers import MARK, marked, percent, range_text
+from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_over_tasks, show_model
 from helm_longctx.results.comparability import describe
@@ -315,7 +315,7 @@ def _make_section(board: Board, family: str, points: Sequence[tuple[Protocol, li
         for each in found:
             interval, tag = each.interval, "lacking" if each.reasons else ""
             ends = range_text(interval.low, interval.high) or "unknown"
-            text, note = marked(percent(interval.mean), each.reasons), "; ".join(each.reasons)
+            text, note = add_mark(percent(interval.mean), each.reasons), "; ".join(each.reasons)
             measured[each.model] = Cell(text, interval.mean, ends, note, tag=tag)
         for row in protocol.rows:
             interval = published_interval(row, protocol, found)

@@ -78,7 +78,7 @@ class Material:
         self.random = Random(key)
         self._used: set[str] = set(facts._used) if facts else set()
 
-    def owned(self) -> Owned:
+    def possession(self) -> Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
         owned = self.other()
         self._used.add(owned.question)
@@ -212,7 +212,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    things, codes = [facts.owned() for _ in DEPTHS], [facts.number() for _ in DEPTHS]
+    things, codes = [facts.possession() for _ in DEPTHS], [facts.number() for _ in DEPTHS]
     needles = [f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)]
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
@@ -223,7 +223,7 @@ def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -
 
 
 def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    wanted, person, depth = facts.owned(), facts.name(), facts.random.random()
+    wanted, person, depth = facts.possession(), facts.name(), facts.random.random()
     question, filler = f"Which of the people {wanted.asked} and owns {wanted.category}?", start(facts)
 
     def describe(person: str, owned: Owned) -> str:
@@ -234,7 +234,7 @@ def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: st
 
 
 def _draw_graph(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    nodes = [(facts.owned(), facts.number()) for _ in range(HOPS + 1)]
+    nodes = [(facts.possession(), facts.number()) for _ in range(HOPS + 1)]
     question = (
         f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
     )
@@ -258,7 +258,7 @@ def _arrow(node: Owned, number: str, target: Owned) -> str:
 
 
 def _draw_count(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    wanted, number = facts.owned(), facts.random.randint(*SIGHTINGS)
+    wanted, number = facts.possession(), facts.random.randint(*SIGHTINGS)
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One place in each of as many equal parts, so that every part of the text counts.
@@ -275,7 +275,7 @@ def _draw_count(facts: Material, start: Start, settings: Settings, name: str) ->
 
 
 def _draw_conversation(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    topic, which = facts.owned(), facts.random.randrange(MENTIONS)
+    topic, which = facts.possession(), facts.random.randrange(MENTIONS)
     question = (
         f"Which {ITEMS} things did your {ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."

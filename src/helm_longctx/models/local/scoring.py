@@ -99,7 +99,7 @@ class _Reader:
         while at < len(ids) - 1:
             end = min(at + self._chunk, len(ids) - 1)
             logits = self._read(torch.tensor([ids[at:end]], device=device), head=True)[0]
-            found += _scored(logits, ids[at + 1 : end + 1], top)
+            found += _score_tokens(logits, ids[at + 1 : end + 1], top)
             at = end
         if keep and is_croppable(self._cache):
             self._cache.crop(keep - self._length)
@@ -121,7 +121,7 @@ class _Reader:
         return output.logits if head else None
 
 
-def _scored(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:
+def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:
     import torch
 
     # The numbers equal transformers' own loss, which is computed in float32.

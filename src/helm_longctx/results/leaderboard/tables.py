@@ -18,7 +18,7 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 
-from helm_longctx.documents.numbers import MARK, decimals, marked, percent, range_text
+from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, range_text
 from helm_longctx.results.boards import OVERALL, Suite, average, label, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
@@ -287,7 +287,7 @@ def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -
     if not _caveats_of(cell) and number == best:
         style |= {"font-weight": "bold"}
     low, high = getattr(cell, "low", None), getattr(cell, "high", None)
-    tail = marked("", _caveats_of(cell))
+    tail = add_mark("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
         tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace("–", "–\u2060")

@@ -320,7 +320,7 @@ class Tally:
                 self._strays.append(outcome.line)
             return
         # The client of this process has not learned which parameters the model refuses.
-        reply = {**(outcome.reply or {}), "sent": self._part.sent(name)}
+        reply = {**(outcome.reply or {}), "sent": self._part.request_fields(name)}
         if outcome.reply is None:
             error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
             result = RequestResult(False, [], [], False, error=error)

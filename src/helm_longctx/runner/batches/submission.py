@@ -116,17 +116,17 @@ class AsBatches(Strategy):
             submission = Submission(receiver, client, ask, ledger)
             names = {run.name(run.requests[number]): number for number in run.order()}
             shared: Mapping[int, Beginning] = {}
-            pending = submission.pending(_unanswered(run, names))
+            pending = submission.pending(_find_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
                 shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
-            left = _unanswered(run, names).items()
+            left = _find_unanswered(run, names).items()
             unanswered = {name: Unsent.of(run.requests[number], shared.get(number)) for name, number in left}
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
             _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
 
 
-def _unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
+def _find_unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in names.items() if not find_first_answer(run.requests[number], run.journal)}
 
 
