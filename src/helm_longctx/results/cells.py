@@ -13,6 +13,7 @@ from helm_longctx.documents.document import Cell, Column, Table, dump_json, writ
 from helm_longctx.documents.numbers import (
     DASH,
     MARK,
+    add_mark,
     amount,
     decimals,
     interval_text,

@@ -15,6 +15,7 @@ from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_table
 from helm_longctx.documents.numbers import (
     MARK,
+    add_mark,
     amount,
     decimals,
     in_brackets,
