@@ -14,19 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ModelDeployment,
-    get_model_deployment,
-    register_model_deployment,
-)
-from helm.benchmark.model_metadata_registry import MODEL_NAME_TO_MODEL_METADATA, ModelMetadata, register_model_metadata
+from helm.benchmark import model_deployment_registry as deployments
+from helm.benchmark import model_metadata_registry as models
+from helm.benchmark import tokenizer_config_registry as tokenizers
 from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.tokenizer_config_registry import (
-    TOKENIZER_NAME_TO_CONFIG,
-    TokenizerConfig,
-    register_tokenizer_config,
-)
 from helm.common.hierarchical_logger import hlog
 from tqdm import tqdm
 
@@ -57,6 +48,13 @@ TICK, LOG_EVERY = 1.0, 60.0
 LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.local.huggingface")
 """Clients whose models use the GPU of their process."""
 
+_REGISTRIES: Sequence[tuple[Callable[[Any], None], Mapping[str, Any]]] = (
+    (models.register_model_metadata, models.MODEL_NAME_TO_MODEL_METADATA),
+    (deployments.register_model_deployment, deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT),
+    (tokenizers.register_tokenizer_config, tokenizers.TOKENIZER_NAME_TO_CONFIG),
+)
+"""HELM's functions that register something, and what is registered."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -66,7 +64,7 @@ class Job:
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
         settings: this package's environment variables.
-        models, deployments, tokenizers: those that are registered with HELM.
+        registered: the models, deployments and tokenizers that are registered with HELM.
     """
 
     arguments: Mapping[str, Any]
@@ -75,11 +73,9 @@ class Job:
     settings: Mapping[str, str] = field(
         default_factory=lambda: {name: value for name, value in os.environ.items() if name.startswith("HELM_LONGCTX_")}
     )
-    models: Sequence[ModelMetadata] = field(default_factory=lambda: [*MODEL_NAME_TO_MODEL_METADATA.values()])
-    deployments: Sequence[ModelDeployment] = field(
-        default_factory=lambda: [*DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values()], repr=False
+    registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
+        default_factory=lambda: [(register, [*found.values()]) for register, found in _REGISTRIES], repr=False
     )
-    tokenizers: Sequence[TokenizerConfig] = field(default_factory=lambda: [*TOKENIZER_NAME_TO_CONFIG.values()])
 
     def enter(self) -> None:
         """Set up this worker like the driver's process. Raises an `InputError` if it lacks the driver's disk."""
@@ -89,12 +85,9 @@ class Job:
             raise InputError(f"--output-path: {runs} is not on {host}; name a folder on a disk that all nodes share")
         os.chdir(self.folder)
         os.environ.update(self.settings)
-        for model in self.models:
-            register_model_metadata(model)
-        for deployment in self.deployments:
-            register_model_deployment(deployment)
-        for tokenizer in self.tokenizers:
-            register_tokenizer_config(tokenizer)
+        for register, values in self.registered:
+            for value in values:
+                register(value)
         use_paces(partial(SharedPace, self.paces))
 
 
@@ -248,7 +241,7 @@ class Cluster:
 
         A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
-        spec = get_model_deployment(deployment).client_spec
+        spec = deployments.get_model_deployment(deployment).client_spec
         if not current_name(spec.class_name).startswith(LOCAL_CLIENTS):
             return {"num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000, "num_gpus": 0}
         is_on_gpu = "GPU" in self._resources and "cpu" not in str((spec.args or {}).get("device"))
