@@ -84,11 +84,16 @@ def test_ready_deployments_come_after_their_models_and_leave_the_users(monkeypat
     """Ready deployments come after their models, and the user's deployments stay the last ones."""
     order: list[str] = []
     own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
-    monkeypatch.setattr(registration, "ALL_MODEL_DEPLOYMENTS", [own])
-    for name in ("MODEL_NAME_TO_MODEL_METADATA", "TOKENIZER_NAME_TO_CONFIG"):
-        monkeypatch.setattr(registration, name, {})
-    for kind in ("model_metadata", "model_deployment", "tokenizer_config"):
-        monkeypatch.setattr(registration, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}"))
+    models, deployments, tokenizers = registration.models, registration.deployments, registration.tokenizers
+    monkeypatch.setattr(deployments, "ALL_MODEL_DEPLOYMENTS", [own])
+    monkeypatch.setattr(models, "MODEL_NAME_TO_MODEL_METADATA", {})
+    monkeypatch.setattr(tokenizers, "TOKENIZER_NAME_TO_CONFIG", {})
+    for module, kind in (
+        (models, "model_metadata"),
+        (deployments, "model_deployment"),
+        (tokenizers, "tokenizer_config"),
+    ):
+        monkeypatch.setattr(module, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}"))
     registration.register_ready()
     assert "model_deployment openai/gpt-6-luna" not in order
     assert order.index("model_metadata openai/gpt-6.1-sol") < order.index("model_deployment openai/gpt-6.1-sol")

@@ -303,11 +303,11 @@ class RangedStream(ResumingStream):
 
 
 @contextmanager
-def open_on_hub(repo: str, name: str, commit: str, kind: Literal["dataset", "model"] = "dataset") -> Iterator[BinaryIO]:
-    """Open a file of a repository at a commit for reading in parts."""
+def open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
+    """Open a file of a data set at a commit for reading in parts."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
-    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    url = hf_hub_url(repo, name, repo_type="dataset", revision=commit)
     # The address is the hub's, not the one to which it redirects, which must not get the token.
     stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:

@@ -76,26 +76,14 @@ class Distribution(NamedTuple):
         return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
 
 
-class ScoredText(NamedTuple):
-    """A text that a model reads, and the part of it that is scored.
-
-    Args:
-        prompt: the text before the scored part.
-        answer: the scored part, with the separator before it.
-    """
-
-    prompt: str
-    answer: str
-
-
-def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[ScoredText]:
-    """Yield the texts of a request, in the order of the completions.
+def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield the text before each scored part, and this part with the separator, in the order of the completions.
 
     Args:
         prompt: the prompt as the model reads it, for example in a chat template; it ends as the request's does.
     """
     if not request.answers:
-        yield ScoredText("", prompt)
+        yield "", prompt
         return
     prompts = [prompt]
     if request.context:
@@ -108,7 +96,7 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[ScoredText]:
     for text in prompts:
         gap = SEPARATOR if text and not text[-1].isspace() and not request.messages else ""
         for answer in request.answers:
-            yield ScoredText(text, gap + answer)
+            yield text, gap + answer
 
 
 def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> GeneratedOutput:

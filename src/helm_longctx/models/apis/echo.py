@@ -7,7 +7,7 @@ There are three ways: `echo` with `logprobs` in OpenAI's completions (vLLM, SGLa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 
@@ -16,14 +16,7 @@ from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import (
-    Distribution,
-    ScoringRequest,
-    SpanRequest,
-    scored_output,
-    scored_texts,
-    windows,
-)
+from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest, scored_output, scored_texts, windows
 
 ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
 
@@ -73,14 +66,6 @@ class EchoRequest(Request):
         return {**WAYS[self.way], **({_TOP[self.way]: self.top} if self.spans else {})}
 
 
-class TokenScores(NamedTuple):
-    """The tokens of a text in a reply, and what stands there for their log-probabilities."""
-
-    texts: list[str]
-    logprobs: list[Any]
-    tops: Sequence[Mapping[str, float]]
-
-
 def shorten_reply(request: EchoRequest, reply: Body) -> Body:
     """Return a reply with only the tokens that a request wants, because a long prompt has hundreds of thousands.
 
@@ -113,24 +98,25 @@ def parse_reply(reply: Body) -> RequestResult:
     return RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
 
 
-def _read_tokens(way: str, reply: Body) -> TokenScores:
+def _read_tokens(way: str, reply: Body) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
+    """Return the tokens in a reply, what stands there for their log-probabilities, and the most likely tokens."""
     if way == ECHO:
         found = reply["choices"][0]["logprobs"]
         # The last token is the one that was generated. llama-cpp-python generates none at the end of a text.
         end = len(found["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
         every: list[Mapping[str, float] | None] = found.get("top_logprobs") or [None] * end
         tops = [top or {} for top in every]
-        return TokenScores(list(map(str, found["tokens"][:end])), found["token_logprobs"][:end], tops[:end])
+        return list(map(str, found["tokens"][:end])), found["token_logprobs"][:end], tops[:end]
     if way == PROMPT_LOGPROBS:
         places = [[*(token or {}).values()] for token in reply["choices"][0]["prompt_logprobs"]]
         tops = [{str(each["decoded_token"]): each["logprob"] for each in place} for place in places]
         # The prompt's own token comes first, before the most likely ones; the first place has none.
         own = [place[0] if place else {"decoded_token": "", "logprob": None} for place in places]
-        return TokenScores([str(each["decoded_token"] or "") for each in own], [each["logprob"] for each in own], tops)
+        return [str(each["decoded_token"] or "") for each in own], [each["logprob"] for each in own], tops
     rows = reply["meta_info"]["input_token_logprobs"]
     likely = reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows)
     tops = [{str(text): value for value, _, text in row or []} for row in likely]
-    return TokenScores([str(row[2] or "") for row in rows], [row[0] for row in rows], tops)
+    return [str(row[2] or "") for row in rows], [row[0] for row in rows], tops
 
 
 def find_way(client: Any, deployment: str) -> tuple[str | None, str]:

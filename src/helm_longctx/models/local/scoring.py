@@ -11,15 +11,7 @@ from helm.common.request import RequestResult
 
 from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.local.model import LocalModel, ModelError, check_length, is_croppable
-from helm_longctx.models.scoring import (
-    Distribution,
-    ScoredText,
-    ScoringRequest,
-    SpanRequest,
-    scored_output,
-    scored_texts,
-    windows,
-)
+from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest, scored_output, scored_texts, windows
 
 TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
@@ -177,7 +169,7 @@ def make_scored_result(request: ScoringRequest, response: dict[str, Any], cached
     return with_usage(RequestResult(True, [], outputs, cached, **times), Usage(response["prompt_tokens"]))
 
 
-def _encode(tokenizer: Any, texts: Sequence[ScoredText], special: bool) -> list[tuple[list[int], int]]:
+def _encode(tokenizer: Any, texts: Sequence[tuple[str, str]], special: bool) -> list[tuple[list[int], int]]:
     """Return the token ids of each text, and the number of the first one that has a character of the scored part."""
     prompts: dict[str, tuple[list[int], str, int]] = {}
     found = []
