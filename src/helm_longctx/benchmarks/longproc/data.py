@@ -182,18 +182,14 @@ def _travel_demonstrations(folder: Path) -> str:
     return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
 
 
-def _texts(*names: str) -> Types:
-    return dict.fromkeys(names, str)
-
-
 _TRIP: Types = {
-    **_texts(*_TRIP_FIELDS, "disambig_question_text"),
+    **dict.fromkeys((*_TRIP_FIELDS, "disambig_question_text"), str),
     **{"num_cities": int, "constraints": list, "connected_cities": list},
 }
 """The columns of a trip, in the examples and in the problems."""
 
 TASKS: Mapping[str, Files] = {
-    "html_to_tsv": Files(_texts(*_TABLE_FIELDS, "html_path", "gt"), _table),
+    "html_to_tsv": Files(dict.fromkeys((*_TABLE_FIELDS, "html_path", "gt"), str), _table),
     "pseudo_to_code": Files(
         {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
         lambda row, folder: {
@@ -206,7 +202,7 @@ TASKS: Mapping[str, Files] = {
     ),
     "path_traversal": Files({"context_nl": str, "question_repr": list, "answer_nl": str}, _route),
     "tom_tracking": Files(
-        _texts(*_STORY_FIELDS, "solution"),
+        dict.fromkeys((*_STORY_FIELDS, "solution"), str),
         lambda row, folder: {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]},
     ),
     "countdown": Files(

@@ -126,7 +126,7 @@ class _Search:
             free: cities without fixed days that are not in the plan.
         """
         depth = len(plan) * 2
-        self._write(depth, prompts.TRAVEL_DAY, day=day, cities=_names(stop.city for stop in plan))
+        self._write(depth, prompts.TRAVEL_DAY, day=day, cities=", ".join(stop.city for stop in plan))
         if len(plan) == self.trip.count:
             self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
             return plan
@@ -135,7 +135,7 @@ class _Search:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
         else:
-            self._write(depth, prompts.TRAVEL_IS_FREE, cities=_names(city["city"] for city in free))
+            self._write(depth, prompts.TRAVEL_IS_FREE, cities=", ".join(city["city"] for city in free))
             stops = [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
@@ -174,10 +174,6 @@ class _Search:
     def _write(self, depth: int, template: str, **values: object) -> None:
         indent = " " * depth + "|- " if depth else ""
         self.log.append(indent + template.format(**values))
-
-
-def _names(cities: Iterator[str]) -> str:
-    return ", ".join(cities)
 
 
 def is_plan(cities: str, durations: str, text: str) -> bool:
