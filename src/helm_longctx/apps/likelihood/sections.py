@@ -158,6 +158,8 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
 def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     """Return the signal to noise of a statistic of each result."""
     found = [each.statistics[name] for each, name in results if name in each.statistics]
+    if len(found) < 2:
+        return Cell(DASH, note="fewer than two models have it")
     signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
     if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
