@@ -27,7 +27,8 @@ class KindShare(NamedTuple):
     @property
     def text(self) -> str:
         """The finding in a sentence."""
-        return f"It is mainly at {self.kind}: {self.divergence:.1g} nats, and {self.elsewhere:.1g} at all other tokens."
+        inside, outside = (f"{round(each, 6) + 0.0:.1g}" for each in (self.divergence, self.elsewhere))
+        return f"It is mainly at {self.kind}: {inside} nats, and {outside} at all other tokens."
 
 
 def find_main_kind(points: Iterable[Point]) -> KindShare | None:
