@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from helm_longctx.apps.gate.distributions import TINY, Point
+from helm_longctx.models.token_kinds import WORDS
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED
 
 MUCH = 4
@@ -35,12 +36,12 @@ def find_main_kind(points: Iterable[Point]) -> KindShare | None:
     """Return the kind of tokens at which the divergence is at least `MUCH` times as large as elsewhere; None for none.
 
     Each question has a mean at the tokens of a kind, and one at all others, if it has both; texts in another language
-    may have only one. The means are compared by the test of Mann and Whitney, whose error is divided among the kinds.
+    may have only one. Plain words are no kind. The means are compared by the test of Mann and Whitney, whose error is divided among the kinds.
     """
     questions: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
         questions[point.length, point.group].append(point)
-    kinds = sorted({kind for rows in questions.values() for row in rows for kind in row.kinds if kind})
+    kinds = sorted({kind for rows in questions.values() for row in rows for kind in row.kinds} - {"", WORDS})
     found = []
     for kind in kinds:
         inside, outside = [], []
