@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
@@ -57,6 +56,9 @@ READS = 2
 TWICE = 2
 """The first questions of a comparison, whose texts the base reads twice, to see how far it differs from itself."""
 
+LEAST_REST = 0.01
+"""The least probability of all other tokens by which a change of a log-probability is divided."""
+
 TINY = 1e-6
 """Divergences that differ by less are equal, in nats: log-probabilities are told with six digits."""
 
@@ -92,8 +94,10 @@ class Point(NamedTuple):
         same: share of the tokens at which both have the same most likely token.
         loss: mean log-probability of the tokens by the base minus that by the candidate, in nats.
         noise: mean divergence of the base from itself, when it reads the same text again; None if it did not.
-        kinds: for each kind of tokens their number, and their mean divergence that is not the base's own noise; the
-            same of all tokens has an empty name.
+        kinds: for each kind of tokens their number, and how far the arms' log-probabilities of them are apart, less the
+            same of the base and its second reading: the mean, and the mean of what is divided by the probability of all
+            other tokens. A change of all logits by the same size moves the log-probability of a likely token less. The
+            entry of all tokens has an empty name.
     """
 
     length: int | None
@@ -103,7 +107,7 @@ class Point(NamedTuple):
     same: float
     loss: float
     noise: float | None = None
-    kinds: Mapping[str, tuple[int, float]] = {}
+    kinds: Mapping[str, tuple[int, float, float]] = {}
 
     @property
     def excess(self) -> float:
@@ -174,18 +178,15 @@ def compare(
         for place, one, other, *again in zip(places, *found, strict=True):
             _check_tokens(one, other, deployments)
             if one:
-                distances = list(map(divergence, one, other))
-                noises = list(map(divergence, one, again[0])) if again else None
-                excesses = [value - noise for value, noise in zip(distances, noises or repeat(0.0), strict=False)]
                 yield Point(
                     asked.length,
                     place,
                     asked.group,
-                    fmean(distances),
+                    fmean(map(divergence, one, other)),
                     fmean(a.best == b.best for a, b in zip(one, other, strict=True)),
                     fmean(a.logprob - b.logprob for a, b in zip(one, other, strict=True)),
-                    fmean(noises) if noises else None,
-                    _average_kinds([each.text for each in one], excesses),
+                    fmean(map(divergence, one, again[0])) if again else None,
+                    _average_kinds(one, other, again[0] if again else one),
                 )
 
 
@@ -199,13 +200,18 @@ def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], de
         )
 
 
-def _average_kinds(texts: Sequence[str], excesses: Sequence[float]) -> dict[str, tuple[int, float]]:
-    """Return the number and the mean of the tokens of each kind, and of all; see `Point`."""
-    values: dict[str, list[float]] = {"": list(excesses)}
-    for before, text, excess in zip(["", *texts], texts, excesses, strict=False):
-        for kind in {find_kind(each) for each in (before, text) if each}:
-            values.setdefault(kind, []).append(excess)
-    return {kind: (len(numbers), fmean(numbers)) for kind, numbers in values.items()}
+def _average_kinds(
+    one: Sequence[Distribution], other: Sequence[Distribution], again: Sequence[Distribution]
+) -> dict[str, tuple[int, float, float]]:
+    """Return how far log-probabilities are apart for each kind of tokens; see `Point.kinds`."""
+    values: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    before = ""
+    for a, b, repeated in zip(one, other, again, strict=True):
+        change = abs(a.logprob - b.logprob) - abs(a.logprob - repeated.logprob)
+        for kind in {"", *(find_kind(text) for text in (before, a.text) if text)}:
+            values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
+        before = a.text
+    return {kind: (len(rows), *map(fmean, zip(*rows, strict=True))) for kind, rows in values.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
