@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.cached_server import CachedServer
 
+from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached
+from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached, plan_questions
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
@@ -100,15 +101,18 @@ PLACES: dict[str, tuple[str, tuple[float, float] | None, str]] = {
 
 
 def ask_many(
-    model: CachedServer, length: int, states: Sequence[str], count: int, seed: int, is_spread: bool = False
+    model: CachedServer,
+    length: int,
+    states: Sequence[str],
+    count: int,
+    seed: int,
+    is_spread: bool = False,
+    shared: int | None = None,
 ) -> list[Reply]:
     """Ask questions in some states."""
-    server, size = InProcess(model), lines_for(length)
-    return [
-        STATES[name].ask(server, Question(seed + number, size, is_spread), Reply(length, seed + number, name))  # type: ignore[arg-type]
-        for number in range(count)
-        for name in states
-    ]
+    server: Any = InProcess(model)
+    plan = plan_questions([length], count, states, seed, is_exact=False, shared=shared)
+    return [STATES[each.state].ask(server, each.question(is_spread), each) for each in plan]
 
 
 def count_places(seeds: int, length: int) -> None:
@@ -118,16 +122,24 @@ def count_places(seeds: int, length: int) -> None:
         requests = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, fault=fault, shortest=SHORTEST)
-            cells = judge(ask_many(model, length, ("cold", "cold again", state), 12, 1000 * seed))
+            replies = ask_many(model, length, ("cold", "cold again", state), 12, 1000 * seed)
+            cells = judge(replies)
             if not cells[0].differs:
                 continue
 
             def ask(
-                size: int, states: Sequence[str], is_spread: bool, model: CachedServer = model, seed: int = seed
+                size: int,
+                states: Sequence[str],
+                is_spread: bool,
+                shared: int | None,
+                model: CachedServer = model,
+                seed: int = seed,
             ) -> list[Reply]:
-                return ask_many(model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread)
+                first = 1000 * seed + SEEDS * (1 + is_spread if shared is None else 3 + shared)
+                count = QUESTIONS if shared is None else boundary.QUESTIONS
+                return ask_many(model, size, states, count, first, is_spread, shared)
 
-            where = find_where(cells, state, ask)
+            where = find_where(cells, cells[0], replies, ask)
             found += 1
             tokens = where.cell.length
             # The server counts other tokens than the plan of lengths, by a few percent.

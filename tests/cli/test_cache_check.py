@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -31,6 +31,24 @@ def check(command: Command, server: CachedServer, *options: str) -> int:
     """Run the command against a server, and return its exit status."""
     with server.serve() as url:
         return command("cache-check", "--model-url", url, *OPTIONS, *options)
+
+
+class Shown(NamedTuple):
+    """An answer that a script shows, with the right values."""
+
+    title: str
+    values: list[str]
+    answer: list[str]
+
+
+def run_script(script: Path, environment: dict[str, str]) -> list[Shown]:
+    """Run a reproduction with nothing but a shell and curl, and return the answers that it shows."""
+    assert shutil.which("curl"), "the test needs curl"
+    done = subprocess.run(["/bin/sh", script], env=environment, capture_output=True, text=True, check=True)
+    titles = re.findall(r"^(.*)\. The right values are (.*):$", done.stdout, re.MULTILINE)
+    replies = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    answers = [each["choices"][0]["message"]["content"].split(", ") for each in replies]
+    return [Shown(title, values.split(", "), answer) for (title, values), answer in zip(titles, answers, strict=True)]
 
 
 def test_an_equal_server(command: Command) -> None:
@@ -61,16 +79,13 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
         script = Path("out/reproduce-A-B-A-1024.sh")
         assert str(script) in command.out
         assert len(list(script.with_suffix("").glob("*.json"))) <= 5
-        assert shutil.which("curl"), "the test needs curl"
         alone = {"CACHE_KEY": KEY}  # nothing else of this environment is needed
-        shown = subprocess.run(["/bin/sh", script], env=alone, capture_output=True, text=True, check=True).stdout
+        cold, after = run_script(script, alone)
     assert "Bearer $CACHE_KEY" in script.read_text()
     assert not [path for path in Path().rglob("*") if path.is_file() and KEY in path.read_text(errors="replace")]
-    cold, after = (json.loads(line) for line in shown.splitlines() if line.startswith("{"))
-    answers = [each["choices"][0]["message"]["content"].split(", ") for each in (cold, after)]
-    values = script.read_text().splitlines()[2].removeprefix("# ").split(", ")
-    assert answers[0] == values
-    assert answers[1] != values
+    assert [each.title for each in (cold, after)] == ["Cold", "After the same prompt, and another question about it"]
+    assert cold.answer == cold.values
+    assert after.answer != after.values
 
 
 def test_cold_answers_to_the_same_prompts(command: Command) -> None:

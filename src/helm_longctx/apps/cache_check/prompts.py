@@ -18,6 +18,47 @@ PLACES = ("start", "before the border", "at the border", "after the border", "en
 DEPTHS = 20
 """Number of depths at which questions ask whose keys are spread."""
 
+PLAIN = "plain"
+
+TEXTS = {
+    PLAIN: (
+        "{copy} is the number of this copy of a register.",
+        "The key {key} has the value {value}.",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+    "accents": (
+        "{copy} est le numéro de cette copie du répertoire.",
+        "La clé {key} a été associée à la valeur {value}.",
+        "Quelles sont les valeurs de ces clés\u00a0: {keys}\u00a0? Écrivez seulement les valeurs, dans cet ordre.",
+    ),
+    "CJK": (
+        "{copy} 是这份登记册的副本编号。",
+        "键 {key} 的值是 {value}。",
+        "这些键的值是什么：{keys}？请按此顺序只写出这些值。",
+    ),
+    "other scripts": (
+        "{copy} — номер этой копии реестра.",
+        "Ключ {key} имеет значение {value}.",
+        "Каковы значения этих ключей: {keys}? Напишите только значения, в этом порядке.",
+    ),
+    "emoji": (
+        "{copy} is the number of this copy of a register. 📒",
+        "🔑 {key} 👉 {value} 🙂",
+        "What are the values of these keys 🔑: {keys}? Write only the values, in this order.",
+    ),
+    "white space": (
+        "{copy} is the number    of this copy of a register.",
+        "\tThe key    {key}        has the value\t\t{value}.    ",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+    "markers": (
+        "{copy} is the number of this copy of a register.",
+        "The key <|{key}|> has the value </s> {value} <|im_end|>.",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+}
+"""For each kind of text the first line, a line of the register, and the question."""
+
 _NUMBER = re.compile(r"\d+")
 
 _BORDERS = (0.1, 0.9)
@@ -32,19 +73,25 @@ class Prompt:
         copy: the number of the copy, at the start of the prompt.
         lines: the keys and values.
         asked: the places of the keys that are asked for.
+        kind: a key of `TEXTS`.
     """
 
     copy: int
     lines: Sequence[tuple[int, int]]
     asked: Sequence[int]
+    kind: str = PLAIN
 
     @property
     def text(self) -> str:
         """The whole prompt."""
-        register = "\n".join(f"The key {key} has the value {value}." for key, value in self.lines)
+        first, _, question = TEXTS[self.kind]
         keys = ", ".join(str(self.lines[place][0]) for place in self.asked)
-        question = f"What are the values of these keys: {keys}? Write only the values, in this order."
-        return f"{self.copy} is the number of this copy of a register.\n\n{register}\n\n{question}"
+        return f"{first.format(copy=self.copy)}\n\n{self.register(len(self.lines))}\n\n{question.format(keys=keys)}"
+
+    def register(self, count: int) -> str:
+        """Return the first lines of the register."""
+        line = TEXTS[self.kind][1]
+        return "\n".join(line.format(key=key, value=value) for key, value in self.lines[:count])
 
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
@@ -61,11 +108,15 @@ class Question:
         size: its number of lines.
         is_spread: whether the keys that are asked for are spread over the register. Questions with seeds that follow
             each other ask at different depths.
+        kind: a key of `TEXTS`.
+        shared: the first line that differs in a prompt with the same beginning; None for one that is drawn.
     """
 
     seed: int
     size: int
     is_spread: bool = False
+    kind: str = PLAIN
+    shared: int | None = None
 
     @cached_property
     def lines(self) -> list[tuple[int, int]]:
@@ -78,6 +129,8 @@ class Question:
 
         Lines have different numbers of tokens, so the borders of some questions lie inside of a block of the cache.
         """
+        if self.shared is not None:
+            return self.shared
         low, high = (int(depth * self.size) for depth in _BORDERS)
         return Random(f"{self.seed}-border").randint(low, high)
 
@@ -87,12 +140,18 @@ class Question:
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             return [(2 * (first + number) + 1) * self.size // (2 * DEPTHS) for number in range(len(PLACES))]
-        return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
+        places = [1, self.border - 1, self.border, self.border + 1, self.size - 2]
+        return [min(max(place, 0), self.size - 1) for place in places]
+
+    @property
+    def values(self) -> list[int]:
+        """The values of the keys that are asked for."""
+        return [self.lines[place][1] for place in self.asked]
 
     def prompt(self, state: str) -> Prompt:
         """Return the copy for a state of the cache."""
         copy = Random(f"{self.seed}-{state}").randint(10**8, 10**9 - 1)
-        return Prompt(copy, self.lines, self.asked)
+        return Prompt(copy, self.lines, self.asked, self.kind)
 
     def sibling(self, state: str, number: int = 0) -> Prompt:
         """Return the same copy with another question."""
@@ -115,8 +174,8 @@ class Question:
         return [(key, random.randint(10**4, 10**5 - 1)) for key in keys]
 
 
-def lines_for(tokens: int) -> int:
+def lines_for(tokens: int, kind: str = PLAIN) -> int:
     """Return the number of lines of a prompt with about so many tokens."""
-    sample = Question(0, 200)
-    each = estimate_tokens(Prompt(0, sample.lines, sample.asked).text) / sample.size
+    sample = Question(0, 200, kind=kind)
+    each = estimate_tokens(Prompt(0, sample.lines, sample.asked, kind).text) / sample.size
     return max(8, round(tokens / each))
