@@ -24,7 +24,7 @@ from tests.support.cached_server import CachedServer
 
 from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached, plan_questions
+from helm_longctx.apps.cache_check.states import BEGINNING, STATES, Reply, find_build, find_cached, plan_questions
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
@@ -128,18 +128,17 @@ def count_places(seeds: int, length: int) -> None:
                 continue
 
             def ask(
-                size: int,
-                states: Sequence[str],
-                is_spread: bool,
-                shared: int | None,
-                model: CachedServer = model,
-                seed: int = seed,
+                size: int, states: Sequence[str], is_spread: bool, model: CachedServer = model, seed: int = seed
             ) -> list[Reply]:
-                first = 1000 * seed + SEEDS * (1 + is_spread if shared is None else 3 + shared)
-                count = QUESTIONS if shared is None else boundary.QUESTIONS
-                return ask_many(model, size, states, count, first, is_spread, shared)
+                return ask_many(model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread)
 
-            where = find_where(cells, cells[0], replies, ask)
+            def ask_shared(
+                size: int, lines: int, tried: int, model: CachedServer = model, seed: int = seed
+            ) -> list[Reply]:
+                first, count = 1000 * seed + SEEDS * (3 + lines) + 100 * tried, boundary.QUESTIONS
+                return ask_many(model, size, ("cold", "cold again", BEGINNING), count, first, False, lines)
+
+            where = find_where(cells, cells[0], replies, ask, ask_shared)
             found += 1
             tokens = where.cell.length
             # The server counts other tokens than the plan of lengths, by a few percent.

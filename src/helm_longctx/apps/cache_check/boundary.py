@@ -5,6 +5,7 @@ tell about where a difference begins. Further questions are asked between the lo
 the shortest one with it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import gcd
@@ -17,7 +18,7 @@ from helm_longctx.apps.cache_check.verdict import compare_answers
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-STEPS = 8
+STEPS = 12
 """Most steps of a search."""
 
 QUESTIONS = 6
@@ -67,19 +68,23 @@ class Boundary(NamedTuple):
 
 
 def find_boundary(
-    replies: Sequence[Reply], ask: Callable[[int], list[Reply]], tie: float | None = None
+    replies: Sequence[Reply], ask: Callable[[int, int], list[Reply]], tie: float | None = None
 ) -> Boundary | None:
     """Narrow down from which shared beginning on answers differ; None if it does not depend on the beginning.
 
     Args:
         replies: the answers of one length and kind of text that were paid for.
-        ask: asks questions whose prompts share so many lines with what was sent before them.
+        ask: (number of lines, how often it was tried) → the replies to new questions whose prompts share so many lines
+            with what was sent before them.
         tie: see `judge`.
     """
-    groups: list[Sequence[Reply]] = [replies]
-    tried: set[int] = set()
+    shots = _take_shots(replies, tie)
+    if not all(shot.reply.logprobs for shot in shots):
+        # A text does not tell of a block whose lines were not asked for.
+        shots = [shot for shot in shots if shot.differs]
+    tried: Counter[int] = Counter()
     while True:
-        shots = sorted((shot for group in groups for shot in _take_shots(group, tie)), key=lambda each: each.tokens)
+        shots.sort(key=lambda each: each.tokens)
         place = _find_split(shots)
         first = next((each for each in shots[place:] if each.differs), None)
         if first is None:
@@ -87,17 +92,25 @@ def find_boundary(
         before = next((each for each in reversed(shots[:place]) if not each.differs), None)
         block = reduce(gcd, (each.reply.cached_tokens or 0 for each in shots))
         line = ((before.line if before else 0) + first.line) // 2
-        is_close = before is not None and first.tokens - before.tokens <= max(block, 1)
-        if is_close or line < 1 or line in tried or len(tried) == STEPS:
+        if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
+            # A few answers at both ends are not enough if some others differ by chance.
+            is_sure = all(each.differs == (number >= place) for number, each in enumerate(shots))
+            rare = (each.line for each in (before, first) if each and _count_equal(shots, each) < QUESTIONS)
+            line = 0 if is_sure else next(rare, 0)
+        if not line or tried.total() == STEPS:
             break
-        tried.add(line)
-        groups.append(ask(line))
+        shots += _take_shots(ask(line, tried[line]), tie)
+        tried[line] += 1
     sides = [sum(each.differs for each in side) for side in (shots[place:], shots[:place])]
     table = [[sides[0], len(shots) - place - sides[0]], [sides[1], place - sides[1]]]
     if before and fisher_exact(table, alternative="greater").pvalue >= SIGNIFICANCE:
         return None
     is_counted = all(each.reply.cached_tokens is not None for each in shots)
     return Boundary(first, before, block if block > 1 else 0, is_counted)
+
+
+def _count_equal(shots: Sequence[Shot], shot: Shot) -> int:
+    return sum(each.tokens == shot.tokens for each in shots)
 
 
 def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:

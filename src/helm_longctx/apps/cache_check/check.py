@@ -95,17 +95,23 @@ def _search(
 ) -> Where:
     """Print and return where the difference of a cell is."""
 
-    def ask(length: int, states: Sequence[str], is_spread: bool, shared: int | None) -> list[Reply]:
-        special = "" if cell.kind == PLAIN else f"-{cell.kind.replace(' ', '-')}"
-        name = f"{cell.state.replace(' ', '-')}-{length}{special}{'-spread' * is_spread}"
-        number, count = seed + SEEDS * (1 + is_spread), QUESTIONS
+    def ask(
+        length: int, states: Sequence[str], is_spread: bool, shared: int | None = None, tried: int = 0
+    ) -> list[Reply]:
+        parts = [cell.state, length, *([cell.kind] if cell.kind != PLAIN else []), *(["spread"] if is_spread else [])]
+        first, count = seed + SEEDS * (1 + is_spread), QUESTIONS
         if shared is not None:
             # Prompts of other steps with the same seeds would be in the cache.
-            name, number, count = f"{name}-{shared}", seed + SEEDS * (3 + shared), boundary.QUESTIONS
-        questions = plan_questions([length], count, states, number, bool(server.cold_fields), [cell.kind], shared)
-        return ask_states(server, questions, folder / "where" / name, is_spread)
+            parts += [shared, tried]
+            count = boundary.QUESTIONS
+            first = seed + SEEDS * (3 + shared) + tried * count
+        questions = plan_questions([length], count, states, first, bool(server.cold_fields), [cell.kind], shared)
+        return ask_states(server, questions, folder / "where" / "-".join(map(str, parts)).replace(" ", "-"), is_spread)
 
-    found = find_where(cells, cell, replies, ask, tie)
+    def ask_shared(length: int, lines: int, tried: int) -> list[Reply]:
+        return ask(length, (COLD, CONTROL, cell.state), False, lines, tried)
+
+    found = find_where(cells, cell, replies, ask, ask_shared, tie)
     print(found.text)
     return found
 

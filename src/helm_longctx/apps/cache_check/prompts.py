@@ -59,6 +59,9 @@ TEXTS = {
 }
 """For each kind of text the first line, a line of the register, and the question."""
 
+BLOCKS = (16, 32, 64, 128, 256)
+"""Usual sizes of the blocks of a cache, in tokens."""
+
 _NUMBER = re.compile(r"\d+")
 
 _BORDERS = (0.1, 0.9)
@@ -136,12 +139,17 @@ class Question:
 
     @property
     def asked(self) -> list[int]:
-        """The places of the keys that are asked for: near both ends and around the border, or spread."""
+        """The places of the keys that are asked for: near both ends and around the border, or spread.
+
+        If the border was chosen, they are so far before it that one is in the last whole block, whatever its size is.
+        """
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             return [(2 * (first + number) + 1) * self.size // (2 * DEPTHS) for number in range(len(PLACES))]
-        places = [1, self.border - 1, self.border, self.border + 1, self.size - 2]
-        return [min(max(place, 0), self.size - 1) for place in places]
+        if self.shared is not None:
+            line = estimate_tokens(Prompt(0, self.lines, (), self.kind).register(self.size)) / self.size
+            return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})
+        return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property
     def values(self) -> list[int]:

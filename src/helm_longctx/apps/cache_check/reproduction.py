@@ -39,7 +39,7 @@ def write_script(server: Server, cell: Cell, boundary: Boundary | None, folder: 
     state = STATES[cell.state]
     if state.siblings or cell.example is None:
         return None
-    steps = list(_list_steps(cell, boundary))
+    steps, copies = list(_list_steps(cell, boundary)), dict[int, str]()
     name = f"reproduce-{'-'.join(re.findall('[A-Za-z]+', cell.name))}-{cell.length}"
     bodies = folder / name
     bodies.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,10 @@ def write_script(server: Server, cell: Cell, boundary: Boundary | None, folder: 
         dropped = {"top_logprobs", *(["logprobs"] if cell.worse else [])}
         body = {name: value for name, value in body.items() if name not in dropped}
         body |= {"stream": True} if state.aborts and not step.title else {}
-        (bodies / f"{number}.json").write_text(json.dumps(body), encoding="utf-8")
+        # The server has seen these prompts, so each run of the script has copies with other numbers, as long as these.
+        copy = copies.setdefault(step.prompt.copy, f"{len(copies) + 1}COPY")
+        text = json.dumps(body).replace(str(step.prompt.copy), copy)
+        (bodies / f"{number}.json").write_text(text, encoding="utf-8")
     path = folder / f"{name}.sh"
     path.write_text(_make_script(server, name, steps, state.aborts), "utf-8")
     path.chmod(0o755)
@@ -90,6 +93,7 @@ def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool)
 # Shows that the answer to a question depends on what the server got before it.
 # The questions are about copies of one text with different numbers in the first line.
 cd "$(dirname "$0")/{name}" || exit 1
-send() {{ curl -sSN -H 'Content-Type: application/json'{key} -d @"$1.json" {address}; echo; }}
+copy=$(date +%s | tail -c 9)
+send() {{ sed "s/COPY/$copy/" "$1.json" | curl -sSN -H 'Content-Type: application/json'{key} -d @- {address}; echo; }}
 {requests}
 """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import fisher_exact, rankdata
 
-from helm_longctx.apps.cache_check.prompts import PLAIN, TEXTS
+from helm_longctx.apps.cache_check.prompts import PLACES, PLAIN, TEXTS
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
 from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm, sign_test, smallest_shares
@@ -186,7 +186,8 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
         tie = TIE
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
-    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(len(triples), 3, -1)
+    shape = (len(triples), 3, len(triples[0][0].found) if triples else len(PLACES))
+    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(shape)
     return Changes(triples, noise, gaps, found, tie)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from helm_longctx.apps.cache_check.boundary import Boundary, find_boundary
@@ -28,9 +29,12 @@ SEEDS = 10**6
 _LOST = 0.5
 """Share of the values at a depth that must be lost for the depth to be named."""
 
-AskMore = Callable[[int, Sequence[str], bool, int | None], list[Reply]]
-"""(length, states, whether the keys are spread, shared lines) → the replies to questions in these states: `QUESTIONS`,
-or `boundary.QUESTIONS` if the number of lines is given that their prompts share with what is sent before them."""
+AskMore = Callable[[int, Sequence[str], bool], list[Reply]]
+"""(length, states, whether the keys are spread) → the replies to `QUESTIONS` questions in these states."""
+
+AskShared = Callable[[int, int, int], list[Reply]]
+"""(length, lines, how often they were tried) → the replies to `boundary.QUESTIONS` questions whose prompts share so
+many lines with what was sent before them."""
 
 
 class Where(NamedTuple):
@@ -68,7 +72,12 @@ class Where(NamedTuple):
 
 
 def find_where(
-    cells: Sequence[Cell], worst: Cell, replies: Sequence[Reply], ask: AskMore, tie: float | None = None
+    cells: Sequence[Cell],
+    worst: Cell,
+    replies: Sequence[Reply],
+    ask: AskMore,
+    ask_shared: AskShared,
+    tie: float | None = None,
 ) -> Where:
     """Narrow down a difference in a state.
 
@@ -76,7 +85,7 @@ def find_where(
         cells: the cells of the check.
         worst: one that differs.
         replies: the answers of the check.
-        ask: asks more questions about texts of the same kind.
+        ask, ask_shared: ask more questions about texts of the same kind.
         tie: see `judge`.
     """
     state, paid = worst.state, {each.length: list(replies) for each in cells}
@@ -87,7 +96,7 @@ def find_where(
         middle = max(round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST)
         if middle >= worst.length:
             break
-        paid[middle] = ask(middle, (COLD, CONTROL, state), False, None)
+        paid[middle] = ask(middle, (COLD, CONTROL, state), False)
         (cell,) = judge(paid[middle], tie)
         # One test, because the steps before have found that there is a difference.
         if cell.p_value < SIGNIFICANCE:
@@ -101,11 +110,11 @@ def find_where(
     border = tuple(name for name, lost in shares if lost >= _LOST and "border" in name)
     depths = None
     if not border:
-        depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True, None))
+        depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True))
     boundary = None
     if state == BEGINNING:
         kept = [each for each in paid[worst.length] if (each.length, each.kind) == (worst.length, worst.kind)]
-        boundary = find_boundary(kept, lambda line: ask(worst.length, (COLD, CONTROL, state), False, line), tie)
+        boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
     return Where(worst, without, depths, at_border, boundary)
 
