@@ -103,7 +103,11 @@ def find_boundary(
         tried[line] += 1
     sides = [sum(each.differs for each in side) for side in (shots[place:], shots[:place])]
     table = [[sides[0], len(shots) - place - sides[0]], [sides[1], place - sides[1]]]
-    if before and fisher_exact(table, alternative="greater").pvalue >= SIGNIFICANCE:
+    if before is None:
+        depends = 2 * sides[0] > len(shots)
+    else:
+        depends = fisher_exact(table, alternative="greater").pvalue < SIGNIFICANCE
+    if not depends:
         return None
     is_counted = all(each.reply.cached_tokens is not None for each in shots)
     return Boundary(first, before, block if block > 1 else 0, is_counted)
@@ -116,7 +120,7 @@ def _count_equal(shots: Sequence[Shot], shot: Shot) -> int:
 def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
     changes = compare_answers(replies, BEGINNING, tie)
     shots = []
-    for (*_, reply), gap, lost in zip(changes.triples, changes.gaps, changes.lost, strict=True):
+    for (*_, reply), gap, lost in zip(changes.triples, changes.gaps, changes.losses, strict=True):
         question = reply.question()
         tokens = reply.cached_tokens
         if tokens is None:

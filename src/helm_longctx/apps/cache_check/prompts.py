@@ -7,7 +7,7 @@ each state of the cache starts with a prompt that the server has never seen.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from random import Random
 
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -75,20 +75,20 @@ class Prompt:
     Args:
         copy: the number of the copy, at the start of the prompt.
         lines: the keys and values.
-        asked: the places of the keys that are asked for.
+        places: the places of the keys that are asked for.
         kind: a key of `TEXTS`.
     """
 
     copy: int
     lines: Sequence[tuple[int, int]]
-    asked: Sequence[int]
+    places: Sequence[int]
     kind: str = PLAIN
 
     @property
     def text(self) -> str:
         """The whole prompt."""
         first, _, question = TEXTS[self.kind]
-        keys = ", ".join(str(self.lines[place][0]) for place in self.asked)
+        keys = ", ".join(str(self.lines[place][0]) for place in self.places)
         return f"{first.format(copy=self.copy)}\n\n{self.register(len(self.lines))}\n\n{question.format(keys=keys)}"
 
     def register(self, count: int) -> str:
@@ -99,7 +99,7 @@ class Prompt:
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
         numbers = {int(number) for number in _NUMBER.findall(answer) if len(number) < 10}
-        return [self.lines[place][1] in numbers for place in self.asked]
+        return [self.lines[place][1] in numbers for place in self.places]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Question:
         return Random(f"{self.seed}-border").randint(low, high)
 
     @property
-    def asked(self) -> list[int]:
+    def places(self) -> list[int]:
         """The places of the keys that are asked for: near both ends and around the border, or spread.
 
         If the border was chosen, they are so far before it that one is in the last whole block, whatever its size is.
@@ -147,24 +147,24 @@ class Question:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             return [(2 * (first + number) + 1) * self.size // (2 * DEPTHS) for number in range(len(PLACES))]
         if self.shared is not None:
-            line = estimate_tokens(Prompt(0, self.lines, (), self.kind).register(self.size)) / self.size
+            line = tokens_per_line(self.kind)
             return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property
     def values(self) -> list[int]:
         """The values of the keys that are asked for."""
-        return [self.lines[place][1] for place in self.asked]
+        return [self.lines[place][1] for place in self.places]
 
     def prompt(self, state: str) -> Prompt:
         """Return the copy for a state of the cache."""
         copy = Random(f"{self.seed}-{state}").randint(10**8, 10**9 - 1)
-        return Prompt(copy, self.lines, self.asked, self.kind)
+        return Prompt(copy, self.lines, self.places, self.kind)
 
     def sibling(self, state: str, number: int = 0) -> Prompt:
         """Return the same copy with another question."""
-        places = Random(f"{self.seed}-sibling-{number}").sample(range(self.size), len(self.asked))
-        return replace(self.prompt(state), asked=places)
+        places = Random(f"{self.seed}-sibling-{number}").sample(range(self.size), len(self.places))
+        return replace(self.prompt(state), places=places)
 
     def relative(self, state: str) -> Prompt:
         """Return a copy with the same beginning, other lines from the border on, and the same places asked for."""
@@ -182,8 +182,13 @@ class Question:
         return [(key, random.randint(10**4, 10**5 - 1)) for key in keys]
 
 
+@cache
+def tokens_per_line(kind: str) -> float:
+    """Return about how many tokens a line has."""
+    sample = Question(0, 200, kind=kind)
+    return estimate_tokens(Prompt(0, sample.lines, sample.places, kind).text) / sample.size
+
+
 def lines_for(tokens: int, kind: str = PLAIN) -> int:
     """Return the number of lines of a prompt with about so many tokens."""
-    sample = Question(0, 200, kind=kind)
-    each = estimate_tokens(Prompt(0, sample.lines, sample.asked, kind).text) / sample.size
-    return max(8, round(tokens / each))
+    return max(8, round(tokens / tokens_per_line(kind)))

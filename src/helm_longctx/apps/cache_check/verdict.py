@@ -161,7 +161,7 @@ class Changes(NamedTuple):
     tie: float
 
     @property
-    def lost(self) -> np.ndarray:
+    def losses(self) -> np.ndarray:
         """For each question the share of its values that were found without the state, and not with it."""
         share: np.ndarray = (self.found[:, 1] - self.found[:, 2]).mean(axis=1)
         return share
@@ -193,7 +193,7 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
 
 def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
     triples, noise, gaps, found, tie = changed = compare_answers(replies, state, given_tie)
-    lost = changed.lost
+    lost = changed.losses
     farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0))
     cached = [
         each.cached_tokens / each.prompt_tokens

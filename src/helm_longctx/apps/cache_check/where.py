@@ -127,7 +127,7 @@ def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | 
     for name, seed in answers:
         if name == cell.state and (CONTROL, seed) in answers:
             pairs = zip(answers[CONTROL, seed].found, answers[cell.state, seed].found, strict=True)
-            for place, (before, after) in zip(Question(seed, size, is_spread=True).asked, pairs, strict=True):
+            for place, (before, after) in zip(Question(seed, size, is_spread=True).places, pairs, strict=True):
                 lost[round((place + 0.5) / size * DEPTHS - 0.5) / DEPTHS].append(before and not after)
     found = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
     return (found[0], found[-1] + 1 / DEPTHS) if found else None
