@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from helm_longctx.apps.gate.distributions import Point, decide, divergence, find_differing_lengths, visible_divergence
 from helm_longctx.apps.gate.kinds import find_main_kind
@@ -278,6 +280,34 @@ def test_a_local_model(tmp_path: Path) -> None:
         assert np.all(found <= exact + 1e-4)
         if is_whole:
             np.testing.assert_allclose(found, exact, atol=1e-4)
+
+
+@pytest.mark.parametrize("cache", [{"backend": "fp8"}, {"backend": "fp9"}, {"nbits": 4}])
+def test_a_quantized_cache(command: Command, tmp_path: Path, cache: dict[str, Any]) -> None:
+    """A local model with an 8-bit cache differs from itself with a plain one. A cache that does not exist is refused."""
+    pytest.importorskip("torch")
+    from tests.models.small_models import save_model, write_deployment
+
+    local = tmp_path / "prod_env"
+    local.mkdir()
+    write_deployment(local, save_model(tmp_path / "model"))
+    for path in local.iterdir():
+        ((key, (row,)),) = yaml.safe_load(path.read_text()).items()
+        other = {name: "local/other" if value == row["name"] else value for name, value in copy.deepcopy(row).items()}
+        if key == "model_deployments":
+            other["client_spec"]["args"]["quantized_cache"] = cache
+        path.write_text(yaml.safe_dump({key: [row, other]}))
+    entry = "--entry=helmet_recall:task=json_kv,num_samples=6,length=4k"
+    options = ("gate", "local/small", "local/other", entry, "--logprobs", "--local-path", str(local))
+    status = command(*options, "--max-divergence", "0")
+    if cache == {"backend": "fp8"}:
+        assert status == 1, command.out + command.err
+        assert "WORSE: CANDIDATE differs from BASE by more than BASE from itself." in command.out
+        assert command(*options[:2], "local/small", *options[3:], "--max-divergence", "0", "--suite", "equal") == 0
+    else:
+        assert status == 2
+        assert "quantized_cache=" in command.err
+        assert "Traceback" not in command.err
 
 
 def test_divergence_is_a_lower_bound() -> None:

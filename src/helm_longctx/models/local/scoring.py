@@ -66,7 +66,7 @@ def score_tokens(
     with local._lock:
         try:
             with torch.inference_mode():
-                reader = _Reader(local._model, chunk_size)
+                reader = _Reader(local, chunk_size)
                 return [
                     reader.score(list(ids), start, _keep(texts, starts, place), top)
                     for place, (ids, start) in enumerate(zip(texts, starts, strict=True))
@@ -90,9 +90,9 @@ def _keep(texts: Sequence[Sequence[int]], starts: Sequence[int], place: int) -> 
 class _Reader:
     """Reads texts with a cache of the beginning that they share."""
 
-    def __init__(self, model: Any, chunk_size: int):
-        self._model, self._chunk = model, chunk_size
-        self._cache: Any = None
+    def __init__(self, local: LocalModel, chunk_size: int):
+        self._model, self._chunk, self._make_cache = local._model, chunk_size, local.make_cache
+        self._cache: Any = self._make_cache()
         self._length = 0
 
     def score(self, ids: list[int], start: int, keep: int, top: int) -> list[Scored]:
@@ -118,7 +118,7 @@ class _Reader:
             self._cache.crop(keep - self._length)
             self._length = keep
         else:
-            self._cache, self._length = None, 0
+            self._cache, self._length = self._make_cache(), 0
         return found
 
     def _read(self, chunk: Any, head: bool) -> Any:
