@@ -118,7 +118,7 @@ def ask_many(
 def count_places(seeds: int, length: int) -> None:
     """Print for each fault how often the search names its place."""
     for fault, (state, depths, border) in PLACES.items():
-        found, right, longest, deep = 0, 0, 0.0, 0
+        found, right, longest, deep, blocks = 0, 0, 0.0, 0, 0
         requests = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, fault=fault, shortest=SHORTEST)
@@ -151,9 +151,10 @@ def count_places(seeds: int, length: int) -> None:
                 else depths is not None and abs(first - depths[0]) <= 0.1 >= abs(last - depths[1])
             )
             requests += model.requests
+            blocks += where.boundary is not None and where.boundary.first.tokens == model.first_hit * model.block
         print(
             f"{fault:12} found {found:3}, shortest length right {right:3} (at most a factor of {2**longest:.2f} off),"
-            f" depth right {deep:3}, {requests / max(found, 1):.0f} requests",
+            f" depth right {deep:3}, block right {blocks:3}, {requests / max(found, 1):.0f} requests",
             flush=True,
         )
     for name, every in (("router, second build worse", 5), ("one build", 0)):

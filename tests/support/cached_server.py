@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from helm_longctx.apps.cache_check.prompts import TEXTS
 from tests.support.json_http import JsonHandler, serve_handler
 
 _TOKEN = re.compile(r"\s*(?:\d{1,3}|[^\W\d]+|[^\w\s])|\s+")
-_LINE = re.compile(r"(\d+)[^\d\n]{2,}?(\d+)")
-"""A key and its value in a line of a register, in any language."""
+_LINES = [
+    re.compile(re.escape(line).replace(r"\{key\}", r"(\d+)").replace(r"\{value\}", r"(\d+)"))
+    for _, line, _ in TEXTS.values()
+]
+"""A key and its value in a line of a register, for each kind of text."""
 
 FAULTS = ("wrong block", "overwritten", "dropped", "stale", "aborted", "mixed")
 """
@@ -112,8 +116,7 @@ class CachedServer:
             draws = Random(f"{self.seed} {self._sent[text]} {text}")
             salt = body.get("cache_salt", "")  # as in vLLM, prompts with other salts share nothing
             seen, count, cached = self.see(text, bool(body.get("stream")), salt)
-        asked = text.rpartition("\n\n")[2]
-        question = re.findall(r"\d+", asked)
+        question = re.findall(r"\d+", text.rpartition("\n\n")[2])
         if not question:
             return self._reply(body, "ready", count, cached)
         if self.fault == "mixed":
@@ -122,7 +125,7 @@ class CachedServer:
             other = next((each for each in self._active if each != question), question)
             self._active.remove(question)
             question = other
-        values = dict(_LINE.findall(seen.removesuffix(asked)))
+        values = dict(pair for line in _LINES for pair in line.findall(seen))
         found = [values.get(key, "0") for key in question]
         if draws.random() < self.slip or (is_second and draws.random() < 0.5):
             found[draws.randrange(len(found))] = "1"
