@@ -74,7 +74,6 @@ def cache_check(
 
     lengths = [parse_length(each, "cache-check: --length") for each in split_names([length])]
     fields = _read_fields(cold)
-    kinds = _choose("texts", texts, TEXTS)
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) != 1:
         raise bad_argument("cache-check", "--model", ", ".join(models), "one model, by --model or --model-url")
@@ -87,7 +86,7 @@ def cache_check(
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
         # All other states are compared with the cold ones.
         chosen = list(dict.fromkeys([COLD, CONTROL, *_choose("states", states or ";".join(STATES), STATES)]))
-        plan = Plan(lengths, questions, chosen, seed, kinds)
+        plan = Plan(lengths, questions, chosen, seed, _choose("texts", texts, TEXTS))
         if config.dry_run:
             print_plan(plan, max_tokens, fields)
             return
