@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.cached_server import CachedServer
 
+from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import STATES, Reply, find_build, find_cached
+from helm_longctx.apps.cache_check.states import BEGINNING, STATES, Reply, find_build, find_cached, plan_questions
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
@@ -100,25 +101,29 @@ PLACES: dict[str, tuple[str, tuple[float, float] | None, str]] = {
 
 
 def ask_many(
-    model: CachedServer, length: int, states: Sequence[str], count: int, seed: int, is_spread: bool = False
+    model: CachedServer,
+    length: int,
+    states: Sequence[str],
+    count: int,
+    seed: int,
+    is_spread: bool = False,
+    shared: int | None = None,
 ) -> list[Reply]:
     """Ask questions in some states."""
-    server, size = InProcess(model), lines_for(length)
-    return [
-        STATES[name].ask(server, Question(seed + number, size, is_spread), Reply(length, seed + number, name))  # type: ignore[arg-type]
-        for number in range(count)
-        for name in states
-    ]
+    server: Any = InProcess(model)
+    plan = plan_questions([length], count, states, seed, is_exact=False, shared=shared)
+    return [STATES[each.state].ask(server, each.question(is_spread), each) for each in plan]
 
 
 def count_places(seeds: int, length: int) -> None:
     """Print for each fault how often the search names its place."""
     for fault, (state, depths, border) in PLACES.items():
-        found, right, longest, deep = 0, 0, 0.0, 0
+        found, right, longest, deep, blocks = 0, 0, 0.0, 0, 0
         requests = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, fault=fault, shortest=SHORTEST)
-            cells = judge(ask_many(model, length, ("cold", "cold again", state), 12, 1000 * seed))
+            replies = ask_many(model, length, ("cold", "cold again", state), 12, 1000 * seed)
+            cells = judge(replies)
             if not cells[0].differs:
                 continue
 
@@ -127,7 +132,13 @@ def count_places(seeds: int, length: int) -> None:
             ) -> list[Reply]:
                 return ask_many(model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread)
 
-            where = find_where(cells, state, ask)
+            def ask_shared(
+                size: int, lines: int, tried: int, model: CachedServer = model, seed: int = seed
+            ) -> list[Reply]:
+                first, count = 1000 * seed + SEEDS * (3 + lines) + 100 * tried, boundary.QUESTIONS
+                return ask_many(model, size, ("cold", "cold again", BEGINNING), count, first, False, lines)
+
+            where = find_where(cells, cells[0], replies, ask, ask_shared)
             found += 1
             tokens = where.cell.length
             # The server counts other tokens than the plan of lengths, by a few percent.
@@ -140,9 +151,10 @@ def count_places(seeds: int, length: int) -> None:
                 else depths is not None and abs(first - depths[0]) <= 0.1 >= abs(last - depths[1])
             )
             requests += model.requests
+            blocks += where.boundary is not None and where.boundary.first.tokens == model.first_hit * model.block
         print(
             f"{fault:12} found {found:3}, shortest length right {right:3} (at most a factor of {2**longest:.2f} off),"
-            f" depth right {deep:3}, {requests / max(found, 1):.0f} requests",
+            f" depth right {deep:3}, block right {blocks:3}, {requests / max(found, 1):.0f} requests",
             flush=True,
         )
     for name, every in (("router, second build worse", 5), ("one build", 0)):

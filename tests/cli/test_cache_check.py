@@ -6,17 +6,19 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.cache_check.prompts import Question, lines_for
+from helm_longctx.apps.cache_check.boundary import find_boundary
+from helm_longctx.apps.cache_check.prompts import TEXTS, Question, lines_for
 from helm_longctx.apps.cache_check.sections import cache_blocks
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply, find_build, find_cached
+from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, Reply, find_build, find_cached
 from helm_longctx.apps.cache_check.verdict import distance, find_small, judge, judge_builds, needed_wins, smallest_share
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -31,6 +33,24 @@ def check(command: Command, server: CachedServer, *options: str) -> int:
     """Run the command against a server, and return its exit status."""
     with server.serve() as url:
         return command("cache-check", "--model-url", url, *OPTIONS, *options)
+
+
+class Shown(NamedTuple):
+    """An answer that a script shows, with the right values."""
+
+    title: str
+    values: list[str]
+    answer: list[str]
+
+
+def run_script(script: Path, environment: dict[str, str]) -> list[Shown]:
+    """Run a reproduction with nothing but a shell and curl, and return the answers that it shows."""
+    assert shutil.which("curl"), "the test needs curl"
+    done = subprocess.run(["/bin/sh", script], env=environment, capture_output=True, text=True, check=True)
+    titles = re.findall(r"^(.*)\. The right values are (.*):$", done.stdout, re.MULTILINE)
+    replies = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    answers = [each["choices"][0]["message"]["content"].split(", ") for each in replies]
+    return [Shown(title, values.split(", "), answer) for (title, values), answer in zip(titles, answers, strict=True)]
 
 
 def test_an_equal_server(command: Command) -> None:
@@ -61,16 +81,13 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
         script = Path("out/reproduce-A-B-A-1024.sh")
         assert str(script) in command.out
         assert len(list(script.with_suffix("").glob("*.json"))) <= 5
-        assert shutil.which("curl"), "the test needs curl"
         alone = {"CACHE_KEY": KEY}  # nothing else of this environment is needed
-        shown = subprocess.run(["/bin/sh", script], env=alone, capture_output=True, text=True, check=True).stdout
+        cold, after = run_script(script, alone)
     assert "Bearer $CACHE_KEY" in script.read_text()
     assert not [path for path in Path().rglob("*") if path.is_file() and KEY in path.read_text(errors="replace")]
-    cold, after = (json.loads(line) for line in shown.splitlines() if line.startswith("{"))
-    answers = [each["choices"][0]["message"]["content"].split(", ") for each in (cold, after)]
-    values = script.read_text().splitlines()[2].removeprefix("# ").split(", ")
-    assert answers[0] == values
-    assert answers[1] != values
+    assert [each.title for each in (cold, after)] == ["Cold", "After the same prompt, and another question about it"]
+    assert cold.answer == cold.values
+    assert after.answer != after.values
 
 
 def test_cold_answers_to_the_same_prompts(command: Command) -> None:
@@ -169,7 +186,9 @@ def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens:
     border = question.border + 2
     assert lines[:border] == relative[:border]
     assert lines[border] != relative[border]
-    assert all(question.prompt("one").find_values(", ".join(str(question.lines[place][1]) for place in question.asked)))
+    assert all(
+        question.prompt("one").find_values(", ".join(str(question.lines[place][1]) for place in question.places))
+    )
 
 
 def reply(state: str, seed: int, text: str = "", **fields: Any) -> Reply:
@@ -261,6 +280,97 @@ def test_where(command: Command, fault: str, states: str, text: str) -> None:
         sent = server.requests
         assert command("cache-check", *options, "--states", states) == 1
         assert server.requests - sent <= 4  # only the probe
+
+
+@pytest.mark.parametrize(("block", "first", "has_counts"), [(16, 5, True), (32, 3, True), (16, 4, False)])
+def test_the_boundary(command: Command, block: int, first: int, has_counts: bool) -> None:
+    """The search names the shortest shared beginning with which answers are wrong, with the size of a block where the
+    server counts cached tokens. Its script shows with five requests and curl alone that a shorter one is right. The same
+    command asks nothing again."""
+    server = CachedServer(fault="wrong block", block=block, first_hit=first, has_counts=has_counts)
+    with server.serve() as url:
+        options = ("--model-url", url, *OPTIONS, "--questions", "16", "--states", "same beginning", "--where")
+        assert command("cache-check", *options) == 1, command.out + command.err
+        shown = " ".join(command.out.split())
+        found = re.search(
+            r"The fault begins at (about )?(\d+) (\w+) tokens(.*?); none was seen at (?:about )?(\d+)", shown
+        )
+        assert found, shown
+        if has_counts:
+            blocks = f", {first} blocks of {block}"
+            assert found.groups() == (None, str(first * block), "cached", blocks, str((first - 1) * block))
+        else:
+            assert found.group(1, 3, 4) == ("about ", "shared", "")
+            assert int(found[5]) - block <= first * block <= int(found[2]) + block
+        (script,) = Path("out").glob("*.sh")
+        assert len(list(script.with_suffix("").glob("*.json"))) == 5
+        cold, wrong, right = run_script(script, {})
+        assert (cold.answer, right.answer) == (cold.values, right.values)
+        assert wrong.answer != wrong.values
+        assert wrong.title == f"After another prompt with the same beginning of {found[2]} tokens"
+        sent = server.requests
+        assert command("cache-check", *options) == 1
+        assert server.requests - sent <= 4  # only the probe
+
+
+def test_no_boundary() -> None:
+    """Answers that differ whatever beginning is shared have no boundary, and neither have equal ones."""
+
+    def make(differs: Callable[[int, int], bool]) -> list[Reply]:
+        return [
+            replace(
+                reply(state, seed, "10111" if state == BEGINNING and differs(seed, border) else "11111"), shared=border
+            )
+            for seed in range(24)
+            for border in [5 + 3 * seed]
+            for state in (COLD, CONTROL, BEGINNING)
+        ]
+
+    def ask(line: int, tried: int) -> list[Reply]:
+        return []
+
+    logprobs = ({"a": -0.1},)
+    for differs, line in ((lambda seed, border: border >= 50, 50), (lambda seed, border: seed % 2 == 0, None)):
+        replies = [replace(each, logprobs=logprobs, cached_tokens=4 * (each.shared or 0)) for each in make(differs)]
+        found = find_boundary(replies, ask)
+        assert (found and found.first.line) == line
+    assert find_boundary(make(lambda seed, border: False), ask) is None
+
+
+def test_kinds_of_text(command: Command) -> None:
+    """A fault that shows only in one kind of text is placed there. A kind that does not exist is refused."""
+    options = ("--states", "aborted", "--questions", "10", "--texts", "plain; CJK; white space; emoji; accents")
+    assert check(command, CachedServer(fault="aborted", only="键"), *options) == 1, command.err
+    shown = " ".join(command.out.split())
+    assert "It was seen only in texts of these kinds: CJK; not in: plain, accents, emoji, white space." in shown
+    assert "This script shows it (aborted (CJK)): out/reproduce-aborted-CJK-1024.sh" in shown
+    assert check(command, CachedServer(), "--texts", "plain; runes", "--dry-run") == 2
+    assert "--texts='runes'" in command.err
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_texts(kind: str) -> None:
+    """A text of each kind has about its tokens, and the values that it asks for can be found in it."""
+    question = Question(3, lines_for(2048, kind), kind=kind)
+    prompt = question.prompt("warm")
+    assert abs(estimate_tokens(prompt.text) / 2048 - 1) < 0.1
+    assert all(f"{key}" in prompt.text and f"{value}" in prompt.text for key, value in question.lines)
+    assert all(prompt.find_values(", ".join(map(str, question.values))))
+
+
+def test_cold_fields_are_found(command: Command) -> None:
+    """A server that counts cached tokens and can answer past its cache is asked to; others, and `--cold {}`, are not."""
+    options = ("--states", "warm", "--questions", "9")
+    for server, extra, has_fields in (
+        (CachedServer(), (), True),
+        (CachedServer(), ("--cold", "{}"), False),
+        (CachedServer(has_counts=False), (), False),
+    ):
+        shutil.rmtree("out", ignore_errors=True)
+        assert check(command, server, *options, *extra) == 0, command.out + command.err
+        assert ('Cold requests have {"cache_salt": "RANDOM"}' in command.out) is has_fields
+        rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
+        assert any(each["copy"] for each in rows) is has_fields
 
 
 def test_a_router_with_a_worse_build(command: Command) -> None:

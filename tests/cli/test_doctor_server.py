@@ -85,6 +85,10 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
             body, number = self.read_body(), next(numbers)
             reply = answer(body, fault, number)
             if tokenizer is not None:
+                if fault == "stripped":  # runs of white space become a space
+                    body["messages"] = [
+                        {**each, "content": " ".join(each["content"].split())} for each in body["messages"]
+                    ]
                 tokens = tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
                 extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(fault, 0)
                 reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
@@ -136,6 +140,8 @@ def test_a_busy_server_is_not_broken(command: Command) -> None:
     [
         ("", 0, r"three turns: the server counts (\d+) tokens, the tokenizer \1$"),
         ("special token", 1, "a system turn: the server counts .*; a token at the start is doubled or missing$"),
+        ("", 0, "the server divides texts as the tokenizer does: markers, .*, CJK, .*, white space$"),
+        ("stripped", 1, "white space: the server counts .*; the server divides or changes such texts in another way$"),
         ("other template", 1, "three turns: the server counts .*; the templates differ$"),
     ],
 )
@@ -148,6 +154,8 @@ def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, 
     with serve(fault, tokenizer) as url:
         assert command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status, command.out
     assert re.search(line, command.out, re.MULTILINE), command.out
+    if fault == "stripped":
+        assert command.out.count("divides or changes") == 1
 
 
 def test_noise_is_no_second_build() -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from helm_longctx.apps.gate.distributions import Point, decide, divergence, find_differing_lengths, visible_divergence
+from helm_longctx.apps.gate.kinds import find_main_kind
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.models.scoring import Distribution
+from helm_longctx.results.statistics.comparison import smallest_shares
 from helm_longctx.results.statistics.noninferiority import Verdict
 from tests.support.commands import Command
 from tests.support.deployments import register_server
@@ -105,6 +110,115 @@ def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite", "worse") == 1, command.err
 
 
+def test_any_divergence(command: Command, base: EchoServer) -> None:
+    """With a limit of 0, a divergence far below the default limit is worse, and an equal pair passes. The base reads all
+    texts twice, also those of a command with another limit. A dry run says what is found."""
+
+    def slightly(text: str) -> tuple[list[str], list[float]]:
+        tokens, logprobs = copying(text)
+        return tokens, [value - 0.003 for value in logprobs]
+
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs")
+    with EchoServer("echo", slightly) as server:
+        register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
+        assert command(*options, "--max-divergence", "0", "--dry-run") == 0, command.err
+        assert "6 questions, 42 requests: BASE reads each text twice" in command.out
+        assert "differs from BASE in 97% of the 6 questions of a length" in command.out
+        assert command(*options) == 0, command.err
+        assert command(*options, "--max-divergence", "0") == 1, command.err
+        assert "WORSE: CANDIDATE differs from BASE by more than BASE from itself. It took 42 requests." in command.out
+        assert all(0 < part["divergence"]["mean"] < 0.001 for part in read()["parts"])
+        calls = len(base.bodies)
+        assert command(*options, "--max-divergence", "0") == 1, command.err
+        assert len(base.bodies) <= calls + 2  # only the probes
+    register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
+    assert command(*options, "--max-divergence", "0", "--suite", "equal") == 0, command.err
+    assert "NO WORSE: no divergence beyond BASE's own noise was found." in command.out
+    assert command(*options, "--max-divergence", "0", "--suite", "few", "-m", "5") == 3, command.err
+
+
+def test_errors_of_any_divergence() -> None:
+    """With a limit of 0, equal pairs that are noisy are called worse in at most 2.5 %; a small shift of all is found."""
+    chance = np.random.default_rng(11)
+    wrong = found = 0
+    for _ in range(300):
+        rows = [
+            Point(length, place, str(n), level * chance.exponential(), 1, 0, level * chance.exponential())
+            for length in (1, 2)
+            for n in range(10)
+            for level in [chance.choice([1e-5, 0.001, 0.1])]  # of a question
+            for place in ("10 %", "answer")
+        ]
+        verdict = decide(rows, 0)[1]
+        assert verdict in (Verdict.WORSE, Verdict.NO_WORSE)
+        wrong += verdict is Verdict.WORSE
+        shifted = [
+            row._replace(divergence=row.divergence + row.length * (row.noise or 0)) for row in rows if row.length
+        ]
+        found += decide(shifted, 0)[1] is Verdict.WORSE
+    assert wrong <= 8
+    assert found > 150
+    assert decide(rows[:8], 0)[1] is Verdict.UNDECIDED
+
+
+def test_shares_that_a_sign_test_finds() -> None:
+    """Six signs must all be positive, so 97 % of them are found with 80 %; with five nothing is."""
+    assert smallest_shares(6, 0.025) == (0.97, 0.97)
+    assert smallest_shares(5, 0.025) == (None, None)
+    exact, noisy = smallest_shares(20, 0.025)
+    assert exact is not None
+    assert noisy is not None
+    assert 0.3 < exact < 0.5 < noisy < 0.9
+
+
+def test_the_kind_of_tokens_is_named(command: Command, base: EchoServer) -> None:
+    """A candidate that is worse at tokens with digits is named so; one that is worse everywhere is not. If the tokens
+    themselves differ, the error names the kind."""
+
+    def digits(text: str) -> tuple[list[str], list[float]]:
+        tokens, logprobs = copying(text)
+        return tokens, [
+            value - 2 * bool(re.search(r"\d", token)) for token, value in zip(tokens, logprobs, strict=True)
+        ]
+
+    def split(text: str) -> tuple[list[str], list[float]]:
+        pairs = zip(*copying(text), strict=True)
+        parts = [(part, value) for token, value in pairs for part in re.findall(r"\d|\D+", token)]
+        return [part for part, _ in parts], [value for _, value in parts]
+
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
+    for score, status, line in (
+        (
+            digits,
+            1,
+            r"mainly at digits: the log-probabilities of these tokens are [12] nats apart, those of all others 0[.]",
+        ),
+        (weaker, 1, None),
+        (split, 2, "divide the same text into different tokens, first in digits"),
+    ):
+        with EchoServer("echo", score) as server:
+            register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
+            assert command(*options, score.__name__, "--max-divergence", "0") == status, command.err
+        assert re.search(line or "", command.out + command.err), command.out + command.err
+        assert line or "mainly" not in command.out
+
+
+def test_the_language_is_named() -> None:
+    """A divergence of the questions in one script is named, although no question has two; noise has no kind."""
+    chance = np.random.default_rng(2)
+    for level, name in ((0.2, "CJK"), (0.0, None)):
+        found = []
+        for _ in range(40):
+            rows = [
+                Point(None, "answer", f"{kind} {n}", 0, 1, 0, 0, {"": (30, value, value), kind: (30, value, value)})
+                for n in range(6)
+                for kind in ("CJK", "accents", "words and punctuation")
+                for value in [level * (kind == "CJK") + chance.normal(0, 0.001)]
+            ]
+            found.append(find_main_kind(rows))
+        assert sum((each and each.kind) == name for each in found) >= 38
+
+
 def test_a_server_without_them_is_refused(command: Command, base: EchoServer) -> None:
     """A candidate that gives no log-probabilities ends the command before a question is sent; a dry run sends nothing."""
     with EchoServer("none") as server:
@@ -168,6 +282,39 @@ def test_a_local_model(tmp_path: Path) -> None:
         assert np.all(found <= exact + 1e-4)
         if is_whole:
             np.testing.assert_allclose(found, exact, atol=1e-4)
+
+
+@pytest.mark.parametrize("cache", [{"backend": "fp8"}, {"backend": "fp9"}, {"nbits": 4}])
+def test_a_quantized_cache(
+    command: Command, tmp_path: Path, request: pytest.FixtureRequest, cache: dict[str, Any]
+) -> None:
+    """A local model with an 8-bit cache differs from itself with a plain one. A cache that does not exist is refused."""
+    torch = pytest.importorskip("torch")
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)  # threads of a small model wait for each other
+    from tests.models.small_models import TEXT, save_model, write_deployment
+
+    local = tmp_path / "prod_env"
+    local.mkdir()
+    write_deployment(local, save_model(tmp_path / "model"))
+    for path in local.iterdir():
+        ((key, (row,)),) = yaml.safe_load(path.read_text()).items()
+        other = {name: "local/other" if value == row["name"] else value for name, value in copy.deepcopy(row).items()}
+        if key == "model_deployments":
+            other["client_spec"]["args"]["quantized_cache"] = cache
+        path.write_text(yaml.safe_dump({key: [row, other]}))
+    rows = [{"context": TEXT * (6 + number), "question": "What is it?", "answers": ["4711"]} for number in range(6)]
+    Path("questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    entry = "--entry=any_jsonl:path=.,metric=contains,length=4k,count_with=longctx/words,num_output_tokens=4"
+    options = ("gate", "local/small", "local/other", entry, "--logprobs", "--local-path", str(local))
+    status = command(*options, "--max-divergence", "0")
+    if cache == {"backend": "fp8"}:
+        assert status == 1, command.out + command.err
+        assert "WORSE: CANDIDATE differs from BASE by more than BASE from itself." in command.out
+    else:
+        assert status == 2
+        assert "quantized_cache=" in command.err
+        assert "Traceback" not in command.err
 
 
 def test_divergence_is_a_lower_bound() -> None:

@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from helm_longctx.apps.cache_check.prompts import TEXTS
 from tests.support.json_http import JsonHandler, ModelServer
 
 _TOKEN = re.compile(r"\s*(?:\d{1,3}|[^\W\d]+|[^\w\s])|\s+")
-_LINE = re.compile(r"The key (\d+) has the value (\d+)\.")
+_LINES = [
+    re.compile(re.escape(line).replace(r"\{key\}", r"(\d+)").replace(r"\{value\}", r"(\d+)"))
+    for _, line, _ in TEXTS.values()
+]
+"""A key and its value in a line of a register, for each kind of text."""
 
 FAULTS = ("wrong block", "overwritten", "dropped", "stale", "aborted", "mixed")
 """
@@ -39,6 +44,8 @@ class CachedServer(ModelServer):
             not deterministic. The draws do not depend on the order in which requests arrive.
         fails: probability that a request ends with the status 500.
         shortest: fewest tokens of a prompt with which the fault shows.
+        only: the fault shows only in prompts with this text.
+        first_hit: fewest blocks of a partial hit with which a fault of it shows.
         worse_every: a router sends each so many-th request to a second build, which loses a value in half of its
             answers; 0 for one build.
         has_logprobs, has_counts: whether replies have log-probabilities, and counts of cached tokens.
@@ -50,6 +57,8 @@ class CachedServer(ModelServer):
     slip: float = 0.0
     fails: float = 0.0
     shortest: int = 0
+    only: str = ""
+    first_hit: int = 3
     worse_every: int = 0
     has_logprobs: bool = False
     has_counts: bool = True
@@ -76,13 +85,13 @@ class CachedServer(ModelServer):
         known = ChainMap(self._blocks, self._stale)
         hits = next((place for place in range(full) if keys[place] not in known), full)
         seen = [known[keys[place]] if place < hits else each for place, each in enumerate(blocks)]
-        partial = 2 < hits < full - 1
-        fault = self.fault if len(tokens) >= self.shortest else ""
+        partial = self.first_hit <= hits < full - 1
+        fault = self.fault if len(tokens) >= self.shortest and self.only in text else ""
         for place in range(full):
             self._blocks[keys[place]] = seen[place]
             self._blocks.move_to_end(keys[place])
         if fault == "wrong block" and partial:
-            seen[hits - 1] = seen[hits - 3]
+            seen[hits - 1] = seen[hits - 3 if hits > 2 else -1]
         if fault == "dropped" and hits > 2:
             del seen[hits - 1]
         if fault == "overwritten" and partial:
@@ -106,7 +115,7 @@ class CachedServer(ModelServer):
             draws = Random(f"{self.seed} {self._sent[text]} {text}")
             salt = body.get("cache_salt", "")  # as in vLLM, prompts with other salts share nothing
             seen, count, cached = self.see(text, bool(body.get("stream")), salt)
-        question = re.findall(r"\d+", text.rpartition("keys: ")[2])
+        question = re.findall(r"\d+", text.rpartition("\n\n")[2])
         if not question:
             return self._reply(body, "ready", count, cached)
         if self.fault == "mixed":
@@ -115,7 +124,7 @@ class CachedServer(ModelServer):
             other = next((each for each in self._active if each != question), question)
             self._active.remove(question)
             question = other
-        values = dict(_LINE.findall(seen))
+        values = dict(pair for line in _LINES for pair in line.findall(seen))
         found = [values.get(key, "0") for key in question]
         if draws.random() < self.slip or (is_second and draws.random() < 0.5):
             found[draws.randrange(len(found))] = "1"

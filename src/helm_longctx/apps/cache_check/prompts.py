@@ -7,7 +7,7 @@ each state of the cache starts with a prompt that the server has never seen.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from random import Random
 
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -17,6 +17,50 @@ PLACES = ("start", "before the border", "at the border", "after the border", "en
 
 DEPTHS = 20
 """Number of depths at which questions ask whose keys are spread."""
+
+PLAIN = "plain"
+
+TEXTS = {
+    PLAIN: (
+        "{copy} is the number of this copy of a register.",
+        "The key {key} has the value {value}.",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+    "accents": (
+        "{copy} est le numéro de cette copie du répertoire.",
+        "La clé {key} a été associée à la valeur {value}.",
+        "Quelles sont les valeurs de ces clés\u00a0: {keys}\u00a0? Écrivez seulement les valeurs, dans cet ordre.",
+    ),
+    "CJK": (
+        "{copy} 是这份登记册的副本编号。",
+        "键 {key} 的值是 {value}。",
+        "这些键的值是什么：{keys}？请按此顺序只写出这些值。",
+    ),
+    "other scripts": (
+        "{copy} — номер этой копии реестра.",
+        "Ключ {key} имеет значение {value}.",
+        "Каковы значения этих ключей: {keys}? Напишите только значения, в этом порядке.",
+    ),
+    "emoji": (
+        "{copy} is the number of this copy of a register. 📒",
+        "🔑 {key} 👉 {value} 🙂",
+        "What are the values of these keys 🔑: {keys}? Write only the values, in this order.",
+    ),
+    "white space": (
+        "{copy} is the number    of this copy of a register.",
+        "\tThe key    {key}        has the value\t\t{value}.    ",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+    "markers": (
+        "{copy} is the number of this copy of a register.",
+        "The key <|{key}|> has the value </s> {value} <|im_end|>.",
+        "What are the values of these keys: {keys}? Write only the values, in this order.",
+    ),
+}
+"""For each kind of text the first line, a line of the register, and the question."""
+
+BLOCKS = (16, 32, 64, 128, 256)
+"""Usual sizes of the blocks of a cache, in tokens."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -31,25 +75,31 @@ class Prompt:
     Args:
         copy: the number of the copy, at the start of the prompt.
         lines: the keys and values.
-        asked: the places of the keys that are asked for.
+        places: the places of the keys that are asked for.
+        kind: a key of `TEXTS`.
     """
 
     copy: int
     lines: Sequence[tuple[int, int]]
-    asked: Sequence[int]
+    places: Sequence[int]
+    kind: str = PLAIN
 
     @property
     def text(self) -> str:
         """The whole prompt."""
-        register = "\n".join(f"The key {key} has the value {value}." for key, value in self.lines)
-        keys = ", ".join(str(self.lines[place][0]) for place in self.asked)
-        question = f"What are the values of these keys: {keys}? Write only the values, in this order."
-        return f"{self.copy} is the number of this copy of a register.\n\n{register}\n\n{question}"
+        first, _, question = TEXTS[self.kind]
+        keys = ", ".join(str(self.lines[place][0]) for place in self.places)
+        return f"{first.format(copy=self.copy)}\n\n{self.register(len(self.lines))}\n\n{question.format(keys=keys)}"
+
+    def register(self, count: int) -> str:
+        """Return the first lines of the register."""
+        line = TEXTS[self.kind][1]
+        return "\n".join(line.format(key=key, value=value) for key, value in self.lines[:count])
 
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
         numbers = {int(number) for number in _NUMBER.findall(answer) if len(number) < 10}
-        return [self.lines[place][1] in numbers for place in self.asked]
+        return [self.lines[place][1] in numbers for place in self.places]
 
 
 @dataclass(frozen=True)
@@ -61,11 +111,15 @@ class Question:
         size: its number of lines.
         is_spread: whether the keys that are asked for are spread over the register. Questions with seeds that follow
             each other ask at different depths.
+        kind: a key of `TEXTS`.
+        shared: the first line that differs in a prompt with the same beginning; None for one that is drawn.
     """
 
     seed: int
     size: int
     is_spread: bool = False
+    kind: str = PLAIN
+    shared: int | None = None
 
     @cached_property
     def lines(self) -> list[tuple[int, int]]:
@@ -78,26 +132,39 @@ class Question:
 
         Lines have different numbers of tokens, so the borders of some questions lie inside of a block of the cache.
         """
+        if self.shared is not None:
+            return self.shared
         low, high = (int(depth * self.size) for depth in _BORDERS)
         return Random(f"{self.seed}-border").randint(low, high)
 
     @property
-    def asked(self) -> list[int]:
-        """The places of the keys that are asked for: near both ends and around the border, or spread."""
+    def places(self) -> list[int]:
+        """The places of the keys that are asked for: near both ends and around the border, or spread.
+
+        If the border was chosen, they are so far before it that one is in the last whole block, whatever its size is.
+        """
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             return [(2 * (first + number) + 1) * self.size // (2 * DEPTHS) for number in range(len(PLACES))]
+        if self.shared is not None:
+            line = tokens_per_line(self.kind)
+            return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
+
+    @property
+    def values(self) -> list[int]:
+        """The values of the keys that are asked for."""
+        return [self.lines[place][1] for place in self.places]
 
     def prompt(self, state: str) -> Prompt:
         """Return the copy for a state of the cache."""
         copy = Random(f"{self.seed}-{state}").randint(10**8, 10**9 - 1)
-        return Prompt(copy, self.lines, self.asked)
+        return Prompt(copy, self.lines, self.places, self.kind)
 
     def sibling(self, state: str, number: int = 0) -> Prompt:
         """Return the same copy with another question."""
-        places = Random(f"{self.seed}-sibling-{number}").sample(range(self.size), len(self.asked))
-        return replace(self.prompt(state), asked=places)
+        places = Random(f"{self.seed}-sibling-{number}").sample(range(self.size), len(self.places))
+        return replace(self.prompt(state), places=places)
 
     def relative(self, state: str) -> Prompt:
         """Return a copy with the same beginning, other lines from the border on, and the same places asked for."""
@@ -115,8 +182,13 @@ class Question:
         return [(key, random.randint(10**4, 10**5 - 1)) for key in keys]
 
 
-def lines_for(tokens: int) -> int:
+@cache
+def tokens_per_line(kind: str) -> float:
+    """Return about how many tokens a line has."""
+    sample = Question(0, 200, kind=kind)
+    return estimate_tokens(Prompt(0, sample.lines, sample.places, kind).text) / sample.size
+
+
+def lines_for(tokens: int, kind: str = PLAIN) -> int:
     """Return the number of lines of a prompt with about so many tokens."""
-    sample = Question(0, 200)
-    each = estimate_tokens(Prompt(0, sample.lines, sample.asked).text) / sample.size
-    return max(8, round(tokens / each))
+    return max(8, round(tokens / tokens_per_line(kind)))

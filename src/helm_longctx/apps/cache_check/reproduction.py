@@ -1,76 +1,99 @@
 """Writes a shell script that shows a difference with curl alone, in at most five requests."""
 
 import json
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from helm_longctx.apps.cache_check.boundary import Boundary
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import COLD, Server
+from helm_longctx.apps.cache_check.states import COLD, STATES, Server
 from helm_longctx.apps.cache_check.verdict import Cell
 
-_BEFORE: dict[str, list[Callable[[Question, str], Prompt]]] = {
-    "warm": [Question.prompt],
-    "A, B, A": [Question.prompt, Question.sibling],
-    "same beginning": [Question.relative],
-    "evicted": [
-        Question.prompt,
-        *(lambda question, state, number=number: question.other(state, number) for number in range(2)),
-    ],
-    "new connection": [Question.prompt],
-    "aborted": [Question.prompt],
-}
-"""The prompts before the question, in order. A state that needs requests at the same time has none."""
+_MOST_BEFORE = 3
+"""Most prompts that are sent before a question."""
 
 
-def write_script(server: Server, cell: Cell, folder: Path) -> Path | None:
+class Step(NamedTuple):
+    """A request of a script.
+
+    Args:
+        title: what is printed before its answer; empty if the answer is not shown.
+        values: the right values.
+    """
+
+    prompt: Prompt
+    title: str = ""
+    values: Sequence[int] = ()
+
+
+def write_script(server: Server, cell: Cell, boundary: Boundary | None, folder: Path) -> Path | None:
     """Write the script and the bodies of its requests; return None if the state needs requests at the same time.
 
     The script sends a cold copy of the question, then what brings the server into the state, and then the question.
+    With a boundary, it does so with the shortest shared beginning that shows the difference, and with the longest one
+    that does not. Answers are shown with log-probabilities if no value is lost.
     """
-    if cell.state not in _BEFORE or cell.example is None:
+    state = STATES[cell.state]
+    if state.siblings or cell.example is None:
         return None
-    question = Question(cell.example, lines_for(cell.length))
-    prompts = [
-        question.prompt(COLD),
-        *(make(question, cell.state) for make in _BEFORE[cell.state]),
-        question.prompt(cell.state),
-    ]
-    name = f"reproduce-{'-'.join(cell.state.replace(',', '').split())}-{cell.length}"
+    steps, copies = list(_list_steps(cell, boundary)), dict[int, str]()
+    name = f"reproduce-{'-'.join(re.findall('[A-Za-z]+', cell.name))}-{cell.length}"
     bodies = folder / name
     bodies.mkdir(parents=True, exist_ok=True)
-    for number, prompt in enumerate(prompts):
-        (bodies / f"{number}.json").write_text(json.dumps(_body(server, prompt)), encoding="utf-8")
+    for number, step in enumerate(steps):
+        body = server.client.body(server.request(step.prompt))
+        dropped = {"top_logprobs", *(["logprobs"] if cell.worse else [])}
+        body = {name: value for name, value in body.items() if name not in dropped}
+        body |= {"stream": True} if state.aborts and not step.title else {}
+        # The server has seen these prompts, so each run of the script has copies with other numbers, as long as these.
+        copy = copies.setdefault(step.prompt.copy, f"{len(copies) + 1}COPY")
+        text = json.dumps(body).replace(str(step.prompt.copy), copy)
+        (bodies / f"{number}.json").write_text(text, encoding="utf-8")
     path = folder / f"{name}.sh"
-    path.write_text(
-        _script(server, name, len(prompts), [question.lines[place][1] for place in question.asked]), "utf-8"
-    )
+    path.write_text(_make_script(server, name, steps, state.aborts), "utf-8")
     path.chmod(0o755)
     return path
 
 
-def _body(server: Server, prompt: Prompt) -> dict[str, Any]:
-    body = server.client.body(server.request(prompt))
-    return {name: value for name, value in body.items() if name not in ("logprobs", "top_logprobs")}
+def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
+    state = STATES[cell.state]
+    if boundary:
+        shots = [shot for shot in (boundary.first, boundary.before) if shot]
+        about = "After another prompt with the same beginning of {} tokens"
+        questions = {about.format(shot.tokens): shot.reply.question() for shot in shots}
+    else:
+        question = Question(cell.example or 0, lines_for(cell.length, cell.kind), kind=cell.kind)
+        questions = {f"After {state.about}": question}
+    cold = next(iter(questions.values()))
+    yield Step(cold.prompt(COLD), "Cold", cold.values)
+    for title, question in questions.items():
+        yield from (Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE])
+        yield Step(question.prompt(cell.state), title, question.values)
 
 
-def _script(server: Server, name: str, requests: int, values: list[int]) -> str:
+def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool) -> str:
     client = server.client
     path = client.route(server.request(Prompt(0, [(1, 1)], [0]))).removeprefix(client.provider.address_part)
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
     key = f' -H "Authorization: Bearer ${variable}"' if variable else ""
-    last = requests - 1
+    lines = []
+    for number, step in enumerate(steps):
+        if step.title:
+            values = ", ".join(map(str, step.values))
+            lines += [f"echo {shlex.quote(f'{step.title}. The right values are {values}:')}", f"send {number}"]
+        else:
+            # A stream is closed after its first byte.
+            lines.append(f"send {number}{' 2> /dev/null | head -c 1' * aborts} > /dev/null")
+    requests = "\n".join(lines)
     return f"""#!/bin/sh
-# Shows that the answer to a question depends on what the server got before it. The right values are:
-# {", ".join(map(str, values))}
-# The first and the last question are the same, about copies of one text with different numbers in the first line.
+# Shows that the answer to a question depends on what the server got before it.
+# The questions are about copies of one text with different numbers in the first line.
 cd "$(dirname "$0")/{name}" || exit 1
-send() {{ curl -sS -H 'Content-Type: application/json'{key} -d @"$1.json" {address}; echo; }}
-echo 'Cold:'
-send 0
-for number in $(seq 1 {last - 1}); do send "$number" > /dev/null; done
-echo 'After {last - 1} other requests:'
-send {last}
+copy=$(date +%s | tail -c 9)
+send() {{ sed "s/COPY/$copy/" "$1.json" | curl -sSN -H 'Content-Type: application/json'{key} -d @- {address}; echo; }}
+{requests}
 """

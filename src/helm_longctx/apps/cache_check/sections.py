@@ -6,7 +6,7 @@ from math import gcd
 
 from helm_longctx.apps.cache_check.prompts import PLACES
 from helm_longctx.apps.cache_check.states import COLD, STATES, Reply
-from helm_longctx.apps.cache_check.verdict import Build, Cell, find_small, needed_wins
+from helm_longctx.apps.cache_check.verdict import LEAST_TIE, Build, Cell, find_small, needed_wins
 from helm_longctx.documents.document import Answer, Block, Column, Table
 from helm_longctx.documents.document import Cell as TableCell
 from helm_longctx.documents.numbers import percent
@@ -60,7 +60,7 @@ def _row(cell: Cell) -> list[TableCell]:
         percent(value) if cell.n else "–" for value in (cell.found, (cell.cold_found + cell.control_found) / 2)
     )
     return [
-        TableCell(cell.state, note=STATES[cell.state].about),
+        TableCell(cell.name, note=STATES[cell.state].about),
         TableCell(length_label(cell.length)),
         TableCell(f"{cell.n}", cell.n, f"{cell.failed} failed" if cell.failed else ""),
         TableCell(f"{cell.farther}", cell.farther),
@@ -78,13 +78,16 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
     if not differing:
         undecided = open_cells(cells)
         if undecided:
-            names = ", ".join(f"{each.state} at {length_label(each.length)}" for each in undecided)
+            names = ", ".join(f"{each.name} at {length_label(each.length)}" for each in undecided)
             return f"It is open whether the answers of {model} depend on its cache. Nothing is known about: {names}."
         lengths = ", ".join(dict.fromkeys(length_label(each.length) for each in cells))
         return f"No state of the cache changes the answers of {model} ({lengths})."
     first = differing[0]
-    states = ", ".join(dict.fromkeys(each.state for each in differing))
+    states = ", ".join(dict.fromkeys(each.name for each in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
+    kinds = list(dict.fromkeys(each.kind for each in differing))
+    if fine := [kind for kind in dict.fromkeys(each.kind for each in cells) if kind not in kinds]:
+        text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
     places = [name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST]
     return f"{text} Values are lost most at: {', '.join(places)}." if places else text
 
@@ -99,18 +102,21 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
     elif len(cached) > 2 and (block := reduce(gcd, cached)) > 1:
         notes.append(f"All counts of cached tokens are multiples of {block}, perhaps the size of a block.")
     if small := find_small(replies, cells):
-        names = ", ".join(f"{each.state} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
+        names = ", ".join(f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
+            f" --tie {LEAST_TIE:g} counts them."
         )
+    is_exact = any(each.copy for each in replies)
     noise = max((each.noise for each in cells if each.n), default=0.0)
-    if noise and any(each.logprobs for each in replies) and not any(each.copy for each in replies):
+    if noise and any(each.logprobs for each in replies) and not is_exact:
         notes.append(
             f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each token, so changes of much less are"
             " not seen; --cold asks for cold answers to the same prompts."
         )
     if any(each.state == COLD and each.cached_tokens and each.cached_tokens > each.length / 2 for each in replies):
-        notes.append("The server says that it read cold prompts from its cache, too, so its counts are wrong.")
+        why = "so --cold does not keep requests away from the cache" if is_exact else "so its counts are wrong"
+        notes.append(f"The server says that it read cold prompts from its cache, too, {why}.")
     if not any(each.logprobs for each in replies):
         notes.append("The server gives no log-probabilities, so only texts are compared.")
     if failed := sum(bool(each.failure) for each in replies):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tqdm import tqdm
 
-from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import PLAIN, Prompt, Question, lines_for
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of, failure_of_error
 from helm_longctx.locks import lock_run
@@ -36,6 +37,12 @@ BEGINNING = "same beginning"
 
 SIBLINGS, OTHERS = 7, 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
+
+COLD_FIELDS: tuple[Mapping[str, Any], ...] = ({"cache_prompt": False}, {"cache_salt": "RANDOM"})
+"""Fields that keep a request away from the cache: those of llama.cpp, and those of vLLM and SGLang."""
+
+PROBE_LINES = 24
+"""Lines of the prompt that shows which of these fields a server takes: more than a block of 256 tokens."""
 
 TOP = 5
 """Number of most likely tokens of each position that the server is asked for."""
@@ -58,6 +65,8 @@ class Reply:
         seconds: seconds until the answer was complete.
         build: the model and the fingerprint that the server names; empty if it names none.
         copy: the state whose prompt was asked past the cache; empty for a cold prompt of its own.
+        kind: the kind of text, a key of `prompts.TEXTS`.
+        shared: the first line that differs in a prompt with the same beginning, if it was chosen.
     """
 
     length: int
@@ -73,6 +82,17 @@ class Reply:
     seconds: float = 0.0
     build: str = ""
     copy: str = ""
+    kind: str = PLAIN
+    shared: int | None = None
+
+    @property
+    def name(self) -> tuple[Any, ...]:
+        """What tells it from the other replies of a check."""
+        return self.length, self.seed, self.state, self.copy, self.kind, self.shared
+
+    def question(self, is_spread: bool = False) -> Question:
+        """Return the question."""
+        return Question(self.seed, lines_for(self.length, self.kind), is_spread, self.kind, self.shared)
 
 
 class Server:
@@ -119,6 +139,24 @@ class Server:
         }
         client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **texts})
         return client
+
+    def find_cold_fields(self, seed: int) -> dict[str, Any]:
+        """Return the fields of `COLD_FIELDS` with which the server answers past its cache; none if it cannot be seen.
+
+        A prompt is sent twice. Fields work if the server says that it read the second one from its cache, and nothing
+        of the same prompt with the fields.
+        """
+        reply, prompt = Reply(0, seed, "probe"), Question(seed, PROBE_LINES).prompt("probe")
+        self.ask(prompt, reply)
+        if not self.ask(prompt, reply).cached_tokens:
+            return {}
+        for fields in COLD_FIELDS:
+            self.cold_fields = fields
+            found = self.ask(prompt, reply, self.connect_cold())
+            self.cold_fields = {}
+            if not found.failure and found.cached_tokens == 0:
+                return dict(fields)
+        return {}
 
     def _request(self, text: str, is_chat: bool) -> Request:
         messages = [{"role": "user", "content": text}]
@@ -180,121 +218,120 @@ def find_build(body: Mapping[str, Any]) -> str:
     return " ".join(str(body[name]) for name in ("model", "system_fingerprint") if body.get(name))
 
 
-Ask = Callable[[Server, Question, Reply], Reply]
-"""(server, question, the reply so far) → the reply to the question in a state."""
-
-
-def _ask_cold(server: Server, question: Question, reply: Reply) -> Reply:
-    client = server.connect_cold() if reply.copy else None
-    return server.ask(question.prompt(reply.copy or reply.state), reply, client)
-
-
-def _ask_after(*before: Callable[[Question, str], Prompt]) -> Ask:
-    """Return how a question is asked after other prompts."""
-
-    def ask(server: Server, question: Question, reply: Reply) -> Reply:
-        sent = [server.ask(make(question, reply.state), reply) for make in before]
-        tokens = sum(each.prompt_tokens or reply.length for each in sent)
-        return server.ask(question.prompt(reply.state), replace(reply, before=tokens))
-
-    return ask
-
-
-def _ask_with_siblings(server: Server, question: Question, reply: Reply) -> Reply:
-    prompts = [question.prompt(reply.state), *(question.sibling(reply.state, number) for number in range(SIBLINGS))]
-    with ThreadPoolExecutor(len(prompts)) as pool:
-        replies = list(pool.map(lambda prompt: server.ask(prompt, reply), prompts))
-    return replace(replies[0], before=SIBLINGS * reply.length)
-
-
-def _ask_after_abort(server: Server, question: Question, reply: Reply) -> Reply:
-    server.abort(question.prompt(reply.state))
-    return server.ask(question.prompt(reply.state), replace(reply, before=reply.length))
-
-
-def _ask_on_new_connection(server: Server, question: Question, reply: Reply) -> Reply:
-    first = server.ask(question.prompt(reply.state), reply)
-    before = first.prompt_tokens or reply.length
-    return server.ask(question.prompt(reply.state), replace(reply, before=before), server.connect())
-
-
-def _other(number: int) -> Callable[[Question, str], Prompt]:
-    return lambda question, state: question.other(state, number)
-
-
 @dataclass(frozen=True)
 class State:
     """A state of the cache.
 
     Args:
-        about: what was sent before the question.
-        ask: brings the server into the state, and asks the question.
-        requests: number of requests, the question's own among them.
+        about: what is sent before the question.
+        before: make the prompts that are sent before it, one after the other.
+        siblings: number of other questions that are sent at the same time.
+        aborts: whether the streams of the prompts before it are closed.
+        reconnects: whether the question is sent over another connection.
         is_warm: whether the server surely has a part of the prompt in its cache, if it kept it.
     """
 
     about: str
-    ask: Ask
-    requests: int
+    before: Sequence[Callable[[Question, str], Prompt]] = ()
+    siblings: int = 0
+    aborts: bool = False
+    reconnects: bool = False
     is_warm: bool = True
+
+    @property
+    def requests(self) -> int:
+        """Number of requests, the question's own among them."""
+        return len(self.before) + self.siblings + 1
+
+    def ask(self, server: Server, question: Question, reply: Reply) -> Reply:
+        """Bring the server into the state, and return the reply to the question."""
+        state, tokens = reply.copy or reply.state, self.siblings * reply.length
+        for make in self.before:
+            if self.aborts:
+                server.abort(make(question, state))
+            sent = reply if self.aborts else server.ask(make(question, state), reply)
+            tokens += sent.prompt_tokens or reply.length
+        reply = replace(reply, before=tokens)
+        client = server.connect_cold() if reply.copy else server.connect() if self.reconnects else None
+        prompts = [question.prompt(state), *(question.sibling(state, number) for number in range(self.siblings))]
+        if not self.siblings:
+            return server.ask(prompts[0], reply, client)
+        with ThreadPoolExecutor(len(prompts)) as pool:
+            return next(iter(list(pool.map(lambda prompt: server.ask(prompt, reply), prompts))))
 
 
 STATES = {
-    COLD: State("nothing", _ask_cold, 1, is_warm=False),
-    CONTROL: State("nothing; another copy of the same text", _ask_cold, 1, is_warm=False),
-    "warm": State("the same prompt", _ask_after(Question.prompt), 2),
-    "A, B, A": State(
-        "the same prompt, and another question about it", _ask_after(Question.prompt, Question.sibling), 3
-    ),
-    BEGINNING: State(
-        "a prompt with the same beginning, which ends inside of a block", _ask_after(Question.relative), 2
-    ),
+    COLD: State("nothing", is_warm=False),
+    CONTROL: State("nothing; another copy of the same text", is_warm=False),
+    "warm": State("the same prompt", [Question.prompt]),
+    "A, B, A": State("the same prompt, and another question about it", [Question.prompt, Question.sibling]),
+    BEGINNING: State("a prompt with the same beginning, which ends inside of a block", [Question.relative]),
     # Which of them is first is chance, and the first one finds nothing in the cache.
-    "parallel": State(
-        f"{SIBLINGS} other questions about it at the same time", _ask_with_siblings, 1 + SIBLINGS, is_warm=False
-    ),
+    "parallel": State(f"{SIBLINGS} other questions about it at the same time", siblings=SIBLINGS, is_warm=False),
     "evicted": State(
         f"the same prompt, and {OTHERS} long ones that share nothing with it",
-        _ask_after(Question.prompt, *map(_other, range(OTHERS))),
-        2 + OTHERS,
+        [Question.prompt, *(partial(Question.other, number=number) for number in range(OTHERS))],
         is_warm=False,
     ),
-    "aborted": State("the same prompt, whose stream was closed", _ask_after_abort, 2),
-    "new connection": State("the same prompt, over another connection", _ask_on_new_connection, 2),
+    "aborted": State("the same prompt, whose stream was closed", [Question.prompt], aborts=True),
+    "new connection": State("the same prompt, over another connection", [Question.prompt], reconnects=True),
 }
 """The states, in the order of the table. Each has a copy of the text of its own."""
 
 
-def ask_states(
-    server: Server,
+def plan_questions(
     lengths: Sequence[int],
     questions: int,
     states: Sequence[str],
     seed: int,
-    folder: Path,
-    is_spread: bool = False,
+    is_exact: bool,
+    kinds: Sequence[str] = (PLAIN,),
+    shared: int | None = None,
 ) -> list[Reply]:
-    """Ask each question in each state, and return the replies. Those in the folder are not asked for again.
+    """Return what is asked, as replies without an answer.
 
-    Questions alternate between the states, so that a server that changes over time changes in all of them.
+    The states of a question are in a random order, so that a server that changes over time changes in all of them. Cold
+    answers to the prompt of a state follow that state, because a server can keep such a prompt nevertheless.
+
+    Args:
+        is_exact: whether the server can answer the prompts of the other states past its cache.
+        kinds: kinds of text.
+        shared: the first line that differs in a prompt with the same beginning; None for one that is drawn.
     """
+    groups = group_states(states, is_exact)
+    return [
+        Reply(length, number, state, copy=copy, kind=kind, shared=shared)
+        for length in lengths
+        for number in range(seed, seed + questions)
+        for kind in kinds
+        for group in Random(number).sample(groups, len(groups))
+        for state, copy in group
+    ]
+
+
+def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
+    """Return states, and cold ones with the state whose prompt they ask, in groups that follow each other."""
+    warm = [each for each in states if each not in (COLD, CONTROL)]
+    if not is_exact or not warm:
+        return [[(state, "")] for state in states]
+    return [[(state, ""), *((cold, state) for cold in states if cold not in warm)] for state in warm]
+
+
+def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
+    """Return states, and cold ones with the state whose prompt they ask; see `plan_questions`."""
+    return [each for group in group_states(states, is_exact) for each in group]
+
+
+def ask_states(server: Server, plan: Sequence[Reply], folder: Path, is_spread: bool = False) -> list[Reply]:
+    """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ANSWERS
     with lock_run(folder):
-        replies = read_replies(path)
-        done = {(each.length, each.seed, each.state, each.copy) for each in replies if not each.failure}
-        replies = [each for each in replies if not each.failure]
-        plan = [
-            Reply(length, seed + number, state, copy=copy)
-            for length in lengths
-            for number in range(questions)
-            for state, copy in _shuffle(list_copies(states, bool(server.cold_fields)), seed + number)
-            if (length, seed + number, state, copy) not in done
-        ]
+        replies = [each for each in read_replies(path) if not each.failure]
+        done = {each.name for each in replies}
         with path.open("a", encoding="utf-8") as file:
-            for each in tqdm(plan, "Questions", unit="question", disable=None):
-                question = Question(each.seed, lines_for(each.length), is_spread)
-                replies.append(STATES[each.state].ask(server, question, each))
+            for each in tqdm([e for e in plan if e.name not in done], "Questions", unit="question", disable=None):
+                replies.append(STATES[each.state].ask(server, each.question(is_spread), each))
                 print(json.dumps(asdict(replies[-1])), file=file, flush=True)
     return replies
 
@@ -309,17 +346,3 @@ def read_replies(path: Path) -> list[Reply]:
             fields = json.loads(line)
             replies.append(Reply(**{**fields, "found": tuple(fields["found"]), "logprobs": tuple(fields["logprobs"])}))
     return replies
-
-
-def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
-    """Return what is asked: states, and cold ones with the state whose prompt they ask.
-
-    Args:
-        is_exact: whether the server can answer the prompts of the other states past its cache.
-    """
-    warm = [each for each in states if each not in (COLD, CONTROL)]
-    return [(state, copy) for state in states for copy in (warm if is_exact and state in (COLD, CONTROL) else [""])]
-
-
-def _shuffle(plan: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
-    return Random(seed).sample(plan, len(plan))

@@ -8,18 +8,19 @@ correction is for all states and lengths.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, fisher_exact, rankdata
+from scipy.stats import fisher_exact, rankdata
 
+from helm_longctx.apps.cache_check.prompts import PLACES, PLAIN, TEXTS
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
 from helm_longctx.models.apis.answer_logprobs import mean_difference
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm, sign_test
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm, sign_test, smallest_shares
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""
@@ -50,6 +51,7 @@ class Cell:
         p_value: probability that so many are farther, or worse, if the state changes nothing; corrected for the number
             of cells.
         example: the seed of the question that shows the difference best; None if no answer differs.
+        kind: the kind of text, a key of `prompts.TEXTS`.
     """
 
     length: int
@@ -69,6 +71,12 @@ class Cell:
     gap: float
     p_value: float
     example: int | None = None
+    kind: str = PLAIN
+
+    @property
+    def name(self) -> str:
+        """The state, and the kind of text if it is a special one."""
+        return self.state if self.kind == PLAIN else f"{self.state} ({self.kind})"
 
     @property
     def differs(self) -> bool:
@@ -97,12 +105,9 @@ def needed_wins(cells: int) -> int:
     return math.ceil(math.log2(cells * _MEASURES / SIGNIFICANCE))
 
 
-def smallest_share(questions: int, cells: int, power: float = 0.8) -> float | None:
-    """Return the smallest share of answers whose change is found with a probability; None if none is."""
-    needed = needed_wins(cells)
-    shares = np.arange(0.01, 1.005, 0.01)
-    found = shares[binom.sf(needed - 1, questions, shares) >= power]
-    return float(found[0]) if len(found) else None
+def smallest_share(questions: int, cells: int) -> float | None:
+    """Return the smallest share of answers whose change is found in 80 % of checks; None if none is."""
+    return smallest_shares(questions, SIGNIFICANCE / (cells * _MEASURES))[0]
 
 
 def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
@@ -112,14 +117,15 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
         tie: log-probabilities that differ by less are equal, in nats for each token; None for half of what two cold
             answers usually differ by.
     """
-    lengths = sorted({each.length for each in replies})
-    states = [
-        state for state in STATES if state not in (COLD, CONTROL) and any(each.state == state for each in replies)
-    ]
+    states = [state for state in STATES if state not in (COLD, CONTROL)]
+    groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
+    for each in replies:
+        groups[each.length, each.kind].append(each)
     cells = [
-        _judge([each for each in replies if each.length == length], state, tie)
-        for length in lengths
+        _judge(rows, state, tie)
+        for _, rows in sorted(groups.items(), key=lambda each: (each[0][0], list(TEXTS).index(each[0][1])))
         for state in states
+        if any(each.state == state for each in rows)
     ]
     p_values = holm([each.p_value for each in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
@@ -137,20 +143,57 @@ def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
     return [small for cell, small in pairs if small.differs and not cell.differs]
 
 
-def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+class Changes(NamedTuple):
+    """How a state changes answers. Arrays have an element for each question with an answer in it and two cold ones.
+
+    Args:
+        triples: the cold answer, the other cold one, and that in the state.
+        noise: distances of the two cold answers.
+        gaps: how much farther the answers are from the cold ones.
+        found: shape (questions, 3, places): whether values were found.
+        tie: the least gap that counts.
+    """
+
+    triples: list[tuple[Reply, Reply, Reply]]
+    noise: np.ndarray
+    gaps: np.ndarray
+    found: np.ndarray
+    tie: float
+
+    @property
+    def losses(self) -> np.ndarray:
+        """For each question the share of its values that were found without the state, and not with it."""
+        share: np.ndarray = (self.found[:, 1] - self.found[:, 2]).mean(axis=1)
+        return share
+
+
+def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = None) -> Changes:
+    """Compare the answers in a state with cold ones to the same questions.
+
+    Args:
+        replies: those of one length and kind of text.
+        tie: see `judge`.
+    """
     answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}
-    seeds = [each.seed for each in replies if each.state == state]
     triples = [
         (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
-        for seed in seeds
+        for seed in dict.fromkeys(each.seed for each in replies if each.state == state)
         if all((name, seed) in answers for name in (COLD, CONTROL, state))
     ]
     noise = np.array([distance(second, first) for first, second, _ in triples])
     gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
-    tie = _find_tie(triples, noise, given_tie)
-    # Axes: question, answer, place.
-    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(len(triples), 3, -1)
-    lost = (found[:, 1] - found[:, 2]).mean(axis=1)
+    if not triples or not all(each.logprobs for triple in triples for each in triple):
+        tie = TIE
+    elif tie is None:
+        tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
+    shape = (len(triples), 3, len(triples[0][0].found) if triples else len(PLACES))
+    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(shape)
+    return Changes(triples, noise, gaps, found, tie)
+
+
+def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+    triples, noise, gaps, found, tie = changed = compare_answers(replies, state, given_tie)
+    lost = changed.losses
     farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0))
     cached = [
         each.cached_tokens / each.prompt_tokens
@@ -158,11 +201,12 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
         if each.prompt_tokens and each.cached_tokens is not None
     ]
     changes = gaps + lost
+    in_state = [each for each in replies if each.state == state]
     return Cell(
         length=replies[0].length,
         state=state,
         n=len(triples),
-        failed=len(seeds) - sum((state, seed) in answers for seed in seeds),
+        failed=sum(bool(each.failure) for each in in_state),
         farther=farther,
         nearer=nearer,
         worse=worse,
@@ -176,16 +220,8 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
         gap=float(np.median(gaps)) if triples else math.nan,
         p_value=min(1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))),
         example=triples[int(np.argmax(changes))][2].seed if triples and changes.max() > tie else None,
+        kind=replies[0].kind,
     )
-
-
-def _find_tie(triples: Sequence[Sequence[Reply]], noise: np.ndarray, given: float | None) -> float:
-    """Return which distances are equal: with log-probabilities, half of what two cold answers usually differ by."""
-    if not all(each.logprobs for triple in triples for each in triple):
-        return TIE
-    if given is not None:
-        return given
-    return float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE)) if triples else TIE
 
 
 def _signed_ranks(gaps: np.ndarray) -> float:

@@ -1,11 +1,13 @@
-"""Narrows a difference down to the shortest length and the depths of what is lost, from answers that are kept."""
+"""Narrows a difference down to the shortest length, the shortest shared beginning and the depths of what is lost."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from helm_longctx.apps.cache_check.boundary import Boundary, find_boundary
 from helm_longctx.apps.cache_check.prompts import DEPTHS, PLACES, Question, lines_for
 from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, Reply
 from helm_longctx.apps.cache_check.verdict import Cell, judge
@@ -30,6 +32,10 @@ _LOST = 0.5
 AskMore = Callable[[int, Sequence[str], bool], list[Reply]]
 """(length, states, whether the keys are spread) → the replies to `QUESTIONS` questions in these states."""
 
+AskShared = Callable[[int, int, int], list[Reply]]
+"""(length, lines, how often they were tried) → the replies to `boundary.QUESTIONS` questions whose prompts share so
+many lines with what was sent before them."""
+
 
 class Where(NamedTuple):
     """Where a difference is.
@@ -39,18 +45,20 @@ class Where(NamedTuple):
         without: the longest shorter length at which no difference was seen; 0 if there is one at the shortest.
         depths: [first, last] depth of the values that are lost, 0 to 1; None if they have no common depth.
         at_border: the places around the end of the shared beginning whose values are lost.
+        boundary: from which shared beginning on answers differ; None if that is no question, or not known.
     """
 
     cell: Cell
-    without: int
-    depths: tuple[float, float] | None
-    at_border: tuple[str, ...]
+    without: int = 0
+    depths: tuple[float, float] | None = None
+    at_border: tuple[str, ...] = ()
+    boundary: Boundary | None = None
 
     @property
     def text(self) -> str:
         """The result in sentences."""
         shorter = f"none was seen at {self.without}" if self.without else "shorter ones were not tried"
-        parts = [f"{self.cell.state}: answers differ from about {self.cell.length} tokens on; {shorter}."]
+        parts = [f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."]
         if self.depths:
             first, last = (share(depth) for depth in self.depths)
             parts.append(f"Values between {first} and {last} of the prompt are lost.")
@@ -58,25 +66,38 @@ class Where(NamedTuple):
             parts.append(f"Values are lost {' and '.join(self.at_border)} of the shared beginning.")
         else:
             parts.append("What is lost has no common depth.")
+        if self.boundary:
+            parts.append(self.boundary.text)
         return " ".join(parts)
 
 
-def find_where(cells: Sequence[Cell], state: str, ask: AskMore, tie: float | None = None) -> Where:
+def find_where(
+    cells: Sequence[Cell],
+    worst: Cell,
+    replies: Sequence[Reply],
+    ask: AskMore,
+    ask_shared: AskShared,
+    tie: float | None = None,
+) -> Where:
     """Narrow down a difference in a state.
 
     Args:
-        cells: the cells of the check, at least one of which differs in this state.
-        ask: asks more questions.
+        cells: the cells of the check.
+        worst: one that differs.
+        replies: the answers of the check.
+        ask, ask_shared: ask more questions about texts of the same kind.
         tie: see `judge`.
     """
-    own = sorted((each for each in cells if each.state == state), key=lambda each: each.length)
+    state, paid = worst.state, {each.length: list(replies) for each in cells}
+    own = sorted((each for each in cells if each.name == worst.name), key=lambda each: each.length)
     worst = next(each for each in own if each.differs)
     without = max((each.length for each in own if each.length < worst.length), default=0)
     while worst.length > max(CLOSE * without, SHORTEST):
         middle = max(round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST)
         if middle >= worst.length:
             break
-        (cell,) = judge(ask(middle, (COLD, CONTROL, state), False), tie)
+        paid[middle] = ask(middle, (COLD, CONTROL, state), False)
+        (cell,) = judge(paid[middle], tie)
         # One test, because the steps before have found that there is a difference.
         if cell.p_value < SIGNIFICANCE:
             worst = cell
@@ -87,19 +108,26 @@ def find_where(cells: Sequence[Cell], state: str, ask: AskMore, tie: float | Non
             without = middle
     shares = zip(PLACES, worst.lost, strict=True) if state == BEGINNING else ()
     border = tuple(name for name, lost in shares if lost >= _LOST and "border" in name)
-    depths = None if border else _find_depths(worst.length, ask(worst.length, (CONTROL, state), True), state)
-    return Where(worst, without, depths, tuple(name.removesuffix(" the border") + " the end" for name in border))
+    depths = None
+    if not border:
+        depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True))
+    boundary = None
+    if state == BEGINNING:
+        kept = [each for each in paid[worst.length] if (each.length, each.kind) == (worst.length, worst.kind)]
+        boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
+    at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
+    return Where(worst, without, depths, at_border, boundary)
 
 
-def _find_depths(length: int, replies: Sequence[Reply], state: str) -> tuple[float, float] | None:
+def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that were found without it."""
     answers = {(each.state, each.seed): each for each in replies if not each.failure}
-    size = lines_for(length)
+    size = lines_for(cell.length, cell.kind)
     lost: dict[float, list[bool]] = defaultdict(list)
     for name, seed in answers:
-        if name == state and (CONTROL, seed) in answers:
-            pairs = zip(answers[CONTROL, seed].found, answers[state, seed].found, strict=True)
-            for place, (before, after) in zip(Question(seed, size, is_spread=True).asked, pairs, strict=True):
+        if name == cell.state and (CONTROL, seed) in answers:
+            pairs = zip(answers[CONTROL, seed].found, answers[cell.state, seed].found, strict=True)
+            for place, (before, after) in zip(Question(seed, size, is_spread=True).places, pairs, strict=True):
                 lost[round((place + 0.5) / size * DEPTHS - 0.5) / DEPTHS].append(before and not after)
     found = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
     return (found[0], found[-1] + 1 / DEPTHS) if found else None

@@ -87,7 +87,11 @@ def gate(
     noise: Noise = 5.0,
     logprobs: Annotated[bool, typer.Option("--logprobs", help="Compare distributions of tokens, not scores.")] = False,
     max_divergence: Annotated[
-        float, typer.Option(min=0.000001, help="With --logprobs: largest mean divergence that is accepted, in nats.")
+        float,
+        typer.Option(
+            min=0,
+            help="With --logprobs: largest mean divergence that is accepted, in nats. 0: none beyond BASE's own noise.",
+        ),
     ] = 0.05,
     *,
     quiet: Quiet = False,
@@ -178,6 +182,7 @@ def _compare_distributions(
 ) -> int:
     """Compare the distributions of both arms, and return the exit status."""
     from helm_longctx.apps.gate import distributions
+    from helm_longctx.apps.gate.kinds import find_main_kind
     from helm_longctx.apps.gate.teacher_forcing import check_arms, cost_of_question, force_answers, read_questions
     from helm_longctx.config.plan import make_plan, make_runner, use_settings
 
@@ -193,7 +198,7 @@ def _compare_distributions(
             asked = [each for spec in plans[0].specs for each in read_questions(runner, spec, most)]
         print(distributions.describe_sample(asked, margin, goal.power))
         costs = (
-            cost_of_question(estimate_tokens(each.prompt), models, number < distributions.TWICE)
+            cost_of_question(estimate_tokens(each.prompt), models, not margin or number < distributions.TWICE)
             for number, each in enumerate(asked)
         )
         if dollars := sum(costs):
@@ -206,13 +211,15 @@ def _compare_distributions(
             points, requests = force_answers(clients, models, asked, kept, margin, most_dollars)
     parts, verdict = distributions.decide(points, margin)
     differences = distributions.find_differing_lengths(points)
+    kind = find_main_kind(points) if differences else None
     path = folder.path / "logprobs.json"
     results = distributions.parts_json(parts, verdict, differences, requests)
+    results["kind"] = kind and kind._asdict()
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")
     print_table(distributions.parts_table(parts))
     if differences:
-        print(distributions.explain_differences(differences))
+        print(distributions.explain_differences(differences, margin), kind.text if kind else "")
     print(f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}")
     return int(verdict)
 

@@ -7,7 +7,7 @@ tell how far the distributions differ.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
@@ -18,8 +18,9 @@ from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
 from helm_longctx.errors import InputError
 from helm_longctx.models.scoring import SEPARATOR, Distribution, SpanRequest
+from helm_longctx.models.token_kinds import find_kind
 from helm_longctx.results.boards import label
-from helm_longctx.results.statistics.comparison import sign_test
+from helm_longctx.results.statistics.comparison import sign_test, smallest_shares
 from helm_longctx.results.statistics.intervals import Interval, mean_interval, standard_error
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
@@ -55,6 +56,9 @@ READS = 2
 TWICE = 2
 """The first questions of a comparison, whose texts the base reads twice, to see how far it differs from itself."""
 
+LEAST_REST = 0.01
+"""The least probability of all other tokens by which a change of a log-probability is divided."""
+
 TINY = 1e-6
 """Divergences that differ by less are equal, in nats: log-probabilities are told with six digits."""
 
@@ -81,12 +85,19 @@ class Asked(NamedTuple):
 class Point(NamedTuple):
     """What was compared of a question at one place.
 
+    A token is of the kinds of itself and of the token before it, because a fault of a kind can show in how probable it
+    is, and in what follows it.
+
     Args:
         place: `answer`, `gold answer`, or the depth of a stretch.
         divergence: mean lower bound of the divergence of the candidate from the base, in nats.
         same: share of the tokens at which both have the same most likely token.
         loss: mean log-probability of the tokens by the base minus that by the candidate, in nats.
         noise: mean divergence of the base from itself, when it reads the same text again; None if it did not.
+        kinds: for each kind of tokens their number, and how far the arms' log-probabilities of them are apart, less the
+            same of the base and its second reading: the mean, and the mean of what is divided by the probability of all
+            other tokens. A change of all logits by the same size moves the log-probability of a likely token less. The
+            entry of all tokens has an empty name.
     """
 
     length: int | None
@@ -96,6 +107,7 @@ class Point(NamedTuple):
     same: float
     loss: float
     noise: float | None = None
+    kinds: Mapping[str, tuple[int, float, float]] = {}
 
     @property
     def excess(self) -> float:
@@ -164,22 +176,42 @@ def compare(
             for client, name, chance in readers
         ]
         for place, one, other, *again in zip(places, *found, strict=True):
-            if [each.text for each in one] != [each.text for each in other]:
-                raise InputError(
-                    f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, so their"
-                    " distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
-                )
-            pairs = list(zip(one, other, strict=True))
-            if pairs:
+            _check_tokens(one, other, deployments)
+            if one:
                 yield Point(
                     asked.length,
                     place,
                     asked.group,
-                    fmean(divergence(a, b) for a, b in pairs),
-                    fmean(a.best == b.best for a, b in pairs),
-                    fmean(a.logprob - b.logprob for a, b in pairs),
+                    fmean(map(divergence, one, other)),
+                    fmean(a.best == b.best for a, b in zip(one, other, strict=True)),
+                    fmean(a.logprob - b.logprob for a, b in zip(one, other, strict=True)),
                     fmean(map(divergence, one, again[0])) if again else None,
+                    _average_kinds(one, other, again[0] if again else one),
                 )
+
+
+def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]) -> None:
+    texts = ([each.text for each in one], [each.text for each in other])
+    if texts[0] != texts[1]:
+        kind = find_kind("".join(next((pair for pair in zip(*texts, strict=False) if pair[0] != pair[1]), ())))
+        raise InputError(
+            f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, first in {kind},"
+            " so their distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
+        )
+
+
+def _average_kinds(
+    one: Sequence[Distribution], other: Sequence[Distribution], again: Sequence[Distribution]
+) -> dict[str, tuple[int, float, float]]:
+    """Return how far log-probabilities are apart for each kind of tokens; see `Point.kinds`."""
+    values: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    before = ""
+    for a, b, repeated in zip(one, other, again, strict=True):
+        change = abs(a.logprob - b.logprob) - abs(a.logprob - repeated.logprob)
+        for kind in {"", *(find_kind(text) for text in (before, a.text) if text)}:
+            values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
+        before = a.text
+    return {kind: (len(rows), *map(fmean, zip(*rows, strict=True))) for kind, rows in values.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -201,38 +233,50 @@ class Part:
     verdict: Verdict
 
 
-def decide(points: Iterable[Point], margin: float) -> tuple[list[Part], Verdict]:
+def decide(points: Sequence[Point], margin: float) -> tuple[list[Part], Verdict]:
     """Decide on each length and place, and on all of them.
 
     The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
+    With a margin of 0, it is worse if it differs from the base at a length (see `find_differing_lengths`), and passes
+    if it does not, although the questions of each length are enough to find a difference in all of them.
 
     Args:
-        margin: the largest mean divergence that is accepted, in nats.
+        margin: the largest mean divergence that is accepted, in nats; 0 for none beyond the base's own noise.
     """
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
         groups[point.length, point.place].append(point)
-    parts = [
-        _decide(f"{label(length)} {place}".strip(), rows, margin, len(groups))
-        for (length, place), rows in sorted(groups.items(), key=lambda each: (each[0][0] or 0, each[0][1]))
-    ]
-    verdicts = {part.verdict for part in parts}
+    order = sorted(groups.items(), key=lambda each: (each[0][0] or 0, each[0][1]))
+    differing = find_differing_lengths(points)
+    questions = {length: len({row.group for row in points if row.length == length}) for length, _ in groups}
+    parts = []
+    for (length, place), rows in order:
+        if margin:
+            verdict = _judge_mean(rows, margin, len(groups))
+        elif length in differing:
+            verdict = Verdict.WORSE if _test_signs(rows)[0] * len(groups) < ONE_SIDED else Verdict.UNDECIDED
+        else:
+            has_power = sign_test(questions[length], 0) * len(questions) < ONE_SIDED
+            verdict = Verdict.NO_WORSE if has_power else Verdict.UNDECIDED
+        clusters = [row.group for row in rows]
+        columns = ([row.excess for row in rows], [row.same for row in rows], [row.loss for row in rows])
+        mean, same, loss = (mean_interval(values, clusters) for values in columns)
+        noise = fmean(row.noise or 0.0 for row in rows)
+        parts.append(Part(f"{label(length)} {place}".strip(), mean, same, loss, noise, verdict))
+    verdicts = {Verdict.WORSE} if differing and not margin else {part.verdict for part in parts}
     worst = next((each for each in (Verdict.WORSE, Verdict.UNDECIDED) if each in verdicts), Verdict.NO_WORSE)
     return parts, worst if parts else Verdict.UNDECIDED
 
 
-def _decide(name: str, rows: Sequence[Point], margin: float, parts: int) -> Part:
+def _judge_mean(rows: Sequence[Point], margin: float, parts: int) -> Verdict:
+    """Return whether the mean divergence of a part is certainly above the margin, or certainly below it."""
     clusters = [row.group for row in rows]
-    columns = ([row.excess for row in rows], [row.same for row in rows], [row.loss for row in rows])
-    mean, same, loss = (mean_interval(values, clusters) for values in columns)
-    error, freedom = standard_error(columns[0], clusters), len(set(clusters)) - 1
-    verdict = Verdict.UNDECIDED
-    if freedom > 0:
-        if mean.mean - _quantile(ONE_SIDED / parts, freedom) * error > margin:
-            verdict = Verdict.WORSE
-        elif mean.mean + _quantile(ONE_SIDED, freedom) * error < margin:
-            verdict = Verdict.NO_WORSE
-    return Part(name, mean, same, loss, fmean(row.noise or 0.0 for row in rows), verdict)
+    excesses = [row.excess for row in rows]
+    mean, error, freedom = fmean(excesses), standard_error(excesses, clusters), len(set(clusters)) - 1
+    if freedom > 0 and mean - _quantile(ONE_SIDED / parts, freedom) * error > margin:
+        return Verdict.WORSE
+    is_below = freedom > 0 and mean + _quantile(ONE_SIDED, freedom) * error < margin
+    return Verdict.NO_WORSE if is_below else Verdict.UNDECIDED
 
 
 def _quantile(level: float, freedom: int) -> float:
@@ -250,17 +294,20 @@ def find_differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
     base read once counts with the largest noise of the others.
     """
     largest = max((point.noise for point in points if point.noise is not None), default=0.0)
-    questions: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    lengths: dict[int | None, list[Point]] = defaultdict(list)
     for point in points:
-        noise = largest if point.noise is None else point.noise
-        questions[point.length][point.group].append(point.divergence - noise)
-    found = {}
-    for length, groups in sorted(questions.items(), key=lambda each: each[0] or 0):
-        excesses = list(map(fmean, groups.values()))
-        p_value = sign_test(sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses))
-        if p_value * len(questions) < ONE_SIDED:
-            found[length] = fmean(excesses)
-    return found
+        lengths[point.length].append(point if point.noise is not None else point._replace(noise=largest))
+    tests = {length: _test_signs(rows) for length, rows in sorted(lengths.items(), key=lambda each: each[0] or 0)}
+    return {length: mean for length, (p_value, mean) in tests.items() if p_value * len(tests) < ONE_SIDED}
+
+
+def _test_signs(rows: Sequence[Point]) -> tuple[float, float]:
+    """Return the probability that so many questions differ from the base by chance, and their mean divergence."""
+    questions: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        questions[row.group].append(row.excess)
+    excesses = list(map(fmean, questions.values()))
+    return sign_test(sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses)), fmean(excesses)
 
 
 def visible_divergence(questions: int, parts: int, margin: float, spread: float, power: float) -> float:
@@ -279,6 +326,16 @@ def describe_sample(asked: Sequence[Asked], margin: float, power: float) -> str:
     """Say which requests a comparison sends, and what it finds."""
     count = len({each.group for each in asked})
     lengths = len({each.length for each in asked})
+    if not margin:
+        questions = count // max(lengths, 1)
+        shares = smallest_shares(questions, ONE_SIDED / max(lengths, 1), power)
+        exact, noisy = ("none" if each is None else f"{each:.0%}" for each in shares)
+        return (
+            f"{len(asked)} questions, {(REQUESTS + READS) * len(asked)} requests: BASE reads each text twice. A"
+            f" candidate is found with a probability of {share(power)} if it differs from BASE in {exact} of the"
+            f" {questions} questions of a length; if BASE is not deterministic, if it is farther from BASE than BASE"
+            f" from itself in {noisy} of them (--max-divergence 0)."
+        )
     parts = lengths * (len(DEPTHS) + 2)
     found = visible_divergence(count // max(lengths, 1), parts, margin, SPREAD, power)
     return (
@@ -310,22 +367,28 @@ def parts_table(parts: Sequence[Part]) -> Table:
 
 def explain(verdict: Verdict, margin: float) -> str:
     """Say what a verdict means."""
+    below = f"the divergence that can be seen is below {margin:g} nats in each part."
+    above = f"in a part the divergence is above {margin:g} nats, beyond chance."
+    if not margin:
+        below = "no divergence beyond BASE's own noise was found."
+        above = "CANDIDATE differs from BASE by more than BASE from itself."
     return {
-        Verdict.NO_WORSE: f"NO WORSE: the divergence that can be seen is below {margin:g} nats in each part.",
-        Verdict.WORSE: f"WORSE: in a part the divergence is above {margin:g} nats, beyond chance.",
+        Verdict.NO_WORSE: f"NO WORSE: {below}",
+        Verdict.WORSE: f"WORSE: {above}",
         Verdict.UNDECIDED: "CANNOT TELL: ask more questions with -m.",
     }[verdict]
 
 
-def explain_differences(differences: Mapping[int | None, float]) -> str:
+def explain_differences(differences: Mapping[int | None, float], margin: float) -> str:
     """Say at which lengths the candidate differs from the base at all."""
     lengths = ", ".join(f"{label(length)} ({value:.1g} nats)".strip() for length, value in differences.items())
-    return f"Beside the verdict: the candidate differs from the base by more than the base from itself at {lengths}."
+    beside = "Beside the verdict: the" if margin else "The"
+    return f"{beside} candidate differs from the base by more than the base from itself at {lengths}."
 
 
 def parts_json(
     parts: Sequence[Part], verdict: Verdict, differences: Mapping[int | None, float], requests: int
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """Return the results for programs."""
     rows = [
         {

@@ -101,10 +101,10 @@ class Gate:
     def visible_drop(self) -> float | None:
         """The smallest drop at one depth that the sample finds with the wanted power; None if there are no depths."""
         depths = [self.parts[name].drop.comparison.effect.n for name in DEPTHS if name in self.parts]
-        return visible_drop(min(depths), self.changed, len(depths), self.question.power) if depths else None
+        return visible_drop(min(depths), self.difference_share, len(depths), self.question.power) if depths else None
 
     @property
-    def changed(self) -> float:
+    def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
         return fmean(abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None)
 
@@ -248,7 +248,7 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "candidate": question.candidate,
         "max_drop": question.margin,
         "power": question.power,
-        "changed": gate.changed,
+        "changed": gate.difference_share,
         "missing_instances": gate.missing,
         "parts": parts,
         "tasks": tasks,

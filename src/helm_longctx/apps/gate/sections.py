@@ -105,7 +105,7 @@ def verdict_of(name: str, part: Part) -> str:
 def _answer(gate: Gate) -> Answer:
     question = gate.question
     verdict = gate.verdict
-    different = f"{percent(gate.changed)} % of the scores differ between both."
+    different = f"{percent(gate.difference_share)} % of the scores differ between both."
     level = (
         f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
         f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"

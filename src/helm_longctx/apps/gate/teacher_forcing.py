@@ -90,7 +90,7 @@ def force_answers(
     """Return what was compared of all questions, and the number of requests.
 
     Questions that an earlier command has compared are not asked again. The base reads the first questions twice, and
-    all others, too, if it differs from itself.
+    all others, too, if it differs from itself, or if the margin is 0.
 
     Args:
         path: the file that keeps what was compared.
@@ -106,10 +106,12 @@ def force_answers(
     with SealedLines(path, "remove this line, and its question is asked again") as lines:
         kept = {line[0]: line[1] for line in lines.read()}
         for number, each in enumerate(asked):
-            reads_twice = number < TWICE or any((point.noise or 0) > NOISY * margin for point in found)
+            is_noisy = any((point.noise or 0) > NOISY * margin for point in found)
+            reads_twice = not margin or number < TWICE or is_noisy
             requests += REQUESTS + READS * reads_twice
             name = digest("\0".join((*deployments, each.prompt, each.gold)))
-            if name not in kept:
+            # A margin of 0 needs the noise of each question, which a command with another one leaves out.
+            if name not in kept or (not margin and any(Point(*point).noise is None for point in kept[name])):
                 # No tokenizer makes more tokens than a text has bytes.
                 most_tokens = len(f"{each.prompt} {each.gold}".encode()) + ANSWER_TOKENS
                 dollars = cost_of_question(most_tokens, deployments, reads_twice)

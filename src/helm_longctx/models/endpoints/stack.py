@@ -3,7 +3,8 @@
 Each check sends a few short requests, and compares the server's count of tokens, or the answers, with what is right.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -17,6 +18,7 @@ from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, 
 from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.usage import find_other_model, usage_of
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.token_kinds import KINDS
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -133,24 +135,33 @@ class Stack:
             yield fine, f"{what} of about {expected} tokens {'adds' if fine else 'is dropped: it adds'} {added} tokens"
 
     def _check_tokenizer(self) -> Iterator[Finding]:
-        """Compare the server's counts with the counts of the tokenizer and its chat template."""
+        """Compare the counts of turns and kinds of text by the server with those by the tokenizer and its template."""
+        takes_turns = False
         for what, messages in {
             "one turn": [_turn("user", WORDS)],
             "a system turn": [_turn("system", "Be brief."), _turn("user", WORDS)],
             "three turns": [_turn("user", "Hello."), _turn("assistant", "Hello!"), _turn("user", WORDS)],
         }.items():
             try:
-                tokens = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+                ours, theirs = self._count_twice(messages)
             except Exception as error:  # templates raise errors of any type
                 yield None, f"the tokenizer's template does not take {what} ({type(error).__name__})"
                 continue
-            ours, theirs = len(tokens["input_ids"]), self._count(messages)
+            takes_turns = True
             if theirs is None:
                 continue
             why = {0: "", 1: "; a token at the start is doubled or missing"}.get(
                 abs(theirs - ours), "; the templates differ"
             )
             yield ours == theirs, f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}"
+        kinds = {name: [_turn("user", kind.sample)] for name, kind in KINDS.items() if takes_turns}
+        counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
+        yield from compare_counts({name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs})
+
+    def _count_twice(self, messages: Messages) -> tuple[int, int | None]:
+        """Return the tokenizer's count of a chat's tokens, and the server's."""
+        tokens = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+        return len(tokens["input_ids"]), self._count(messages)
 
     def _check_lengths(self) -> Iterator[Finding]:
         """Check that longer prompts are counted as shorter ones let expect."""
@@ -220,6 +231,23 @@ class Stack:
             answer = result.completions[0].text if result.completions else ""
             if answer.strip().endswith("alpha") and "bravo" not in answer:
                 yield None, f"an answer ends before {marker!r}: the server may have it as a stop sequence"
+
+
+def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
+    """Yield the kinds of text whose counts differ from the tokenizer's, beyond what most of them differ by.
+
+    Args:
+        counts: for each kind the tokenizer's count of a text, and the server's.
+    """
+    # A template adds the same number of tokens to each text.
+    added = Counter(theirs - ours for ours, theirs in counts.values()).most_common(1)
+    equal = [name for name, (ours, theirs) in counts.items() if theirs - ours == added[0][0]]
+    if equal:
+        yield True, f"the server divides texts as the tokenizer does: {', '.join(equal)}"
+    for name, (ours, theirs) in counts.items():
+        if name not in equal:
+            said = f"the server counts {theirs - added[0][0]} tokens, the tokenizer {ours}"
+            yield False, f"{name}: {said}; the server divides or changes such texts in another way"
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:

@@ -34,7 +34,7 @@ NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
 before the newline does not stop the answer."""
 
 
-_FURTHER = ("arguments", "adapter", "remote_code")
+_FURTHER = ("arguments", "adapter", "remote_code", "quantized_cache")
 """Fields of the weights that are in the cache's key only if they are set, so that it finds earlier answers."""
 
 
@@ -57,6 +57,8 @@ class LongContextHuggingFaceClient(CachingClient):
         load: further arguments of `from_pretrained`.
         adapter, remote_code: see `Weights`.
         step: the step of training, which is only kept with runs.
+        quantized_cache: arguments of transformers' `QuantizedCache`, such as `{"backend": "fp8"}`; None for a plain
+            cache. A chunk is read exactly, and quantized for those that follow, so it shows in texts of several chunks.
         digest: identifies the files of a folder, whose weights can be replaced.
 
     Attributes:
@@ -85,6 +87,7 @@ class LongContextHuggingFaceClient(CachingClient):
         remote_code: bool = False,
         step: int | None = None,
         digest: str = "",
+        quantized_cache: Mapping[str, Any] | None = None,
     ):
         super().__init__(cache_config=cache_config)
         path = find_model(pretrained_model_name_or_path)
@@ -95,8 +98,14 @@ class LongContextHuggingFaceClient(CachingClient):
         if not hasattr(tokenizer, "get_wrapped_tokenizer"):
             raise bad_argument(path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer")
         found = Weights.find(path, revision, dtype, attn_implementation)
-        arguments = json.dumps(load, sort_keys=True) if load else ""
-        self._weights = replace(found, arguments=arguments, adapter=adapter, remote_code=remote_code)
+        if quantized_cache is not None and "backend" not in quantized_cache:
+            raise bad_argument(
+                path, "quantized_cache", quantized_cache, "a mapping with a backend, such as fp8 or quanto"
+            )
+        arguments, quantized = (json.dumps(each, sort_keys=True) if each else "" for each in (load, quantized_cache))
+        self._weights = replace(
+            found, arguments=arguments, adapter=adapter, remote_code=remote_code, quantized_cache=quantized
+        )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
         self._chunk_size, self._reuse_prefix, self.concurrency = chunk_size, reuse_prefix, batch

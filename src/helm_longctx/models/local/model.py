@@ -163,9 +163,13 @@ class LocalModel:
     Args:
         model: a causal language model of transformers.
         keeps_attention: whether its attention stays as it is; otherwise our own reads chunks faster on processors.
+        quantized_cache: arguments of transformers' `QuantizedCache`; None for a plain cache.
+
+    Raises:
+        ModelError: there is no such quantized cache for the model, or its package is not installed.
     """
 
-    def __init__(self, model: Any, keeps_attention: bool = False):
+    def __init__(self, model: Any, keeps_attention: bool = False, quantized_cache: Mapping[str, Any] | None = None):
         ends = model.generation_config.eos_token_id
         self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
         # Some models use a cache of fixed size, which cannot be filled in chunks.
@@ -178,6 +182,19 @@ class LocalModel:
         self._per_token: int | None = None
         self._reads_chunks = True
         self._warned: set[str] = set()
+        self._quantized = quantized_cache
+        try:
+            self.make_cache()
+        except (ImportError, TypeError, ValueError) as error:
+            raise ModelError(f"{self._name}: quantized_cache={quantized_cache}: {error}") from error
+
+    def make_cache(self) -> Any:
+        """Return an empty quantized cache; None for a plain one, which the model makes itself."""
+        if self._quantized is None:
+            return None
+        from transformers import QuantizedCache
+
+        return QuantizedCache(config=self._model.config, **self._quantized)
 
     def generate(self, job: Job) -> Generation:
         """Generate the same tokens as `model.generate`, with `do_sample` if the job has a sampling.
@@ -360,6 +377,7 @@ class LocalModel:
         """
         # `base_model` is the model without its head. For a long prompt the head would compute gigabytes of logits.
         end = ids.shape[1] - 1
+        cache = self.make_cache() if cache is None else cache
         for first in range(start, end if self._reads_chunks else start, chunk_size):
             chunk = ids[:, first : min(first + chunk_size, end)]
             # The first call omits the argument, because models without a cache do not accept it.

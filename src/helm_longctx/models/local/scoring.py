@@ -59,7 +59,7 @@ def score_tokens(
         shared.append(next((at for at in range(limit) if one[at] != other[at]), limit))
 
     def score() -> list[list[Scored]]:
-        reader = _Reader(local._model, chunk_size)
+        reader = _Reader(local, chunk_size)
         rows = zip(texts, starts, [*shared, 0], strict=True)
         return [reader.score(list(ids), start, keep, top) for ids, start, keep in rows]
 
@@ -69,9 +69,9 @@ def score_tokens(
 class _Reader:
     """Reads texts with a cache of the beginning that they share."""
 
-    def __init__(self, model: Any, chunk_size: int):
-        self._model, self._chunk = model, chunk_size
-        self._cache: Any = None
+    def __init__(self, local: LocalModel, chunk_size: int):
+        self._model, self._chunk, self._make_cache = local._model, chunk_size, local.make_cache
+        self._cache: Any = self._make_cache()
         self._length = 0
 
     def score(self, ids: list[int], start: int, keep: int, top: int) -> list[Scored]:
@@ -97,7 +97,7 @@ class _Reader:
             self._cache.crop(keep - self._length)
             self._length = keep
         else:
-            self._cache, self._length = None, 0
+            self._cache, self._length = self._make_cache(), 0
         return found
 
     def _read(self, chunk: Any, head: bool) -> Any:

@@ -44,6 +44,7 @@ class Weights:
         arguments: further arguments of `from_pretrained`, as JSON; empty if there are none.
         adapter: name on the hub or folder of a PEFT adapter; None for none.
         remote_code: whether the model's code on the hub runs, at the commit.
+        quantized_cache: arguments of transformers' `QuantizedCache`, as JSON; empty for a plain cache.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Weights:
     arguments: str = ""
     adapter: str | None = None
     remote_code: bool = False
+    quantized_cache: str = ""
 
     @staticmethod
     def find(path: str, revision: str | None, dtype: str | None, attn_implementation: str | None) -> Weights:
@@ -95,7 +97,8 @@ class Weights:
         with _lock:
             if self not in _loaded:
                 with htrack_block(f"Loading {self.path}"):
-                    _loaded[self] = LocalModel(load_weights(self))
+                    quantized = json.loads(self.quantized_cache or "null")
+                    _loaded[self] = LocalModel(load_weights(self), quantized_cache=quantized)
             return _loaded[self]
 
     def free(self) -> None:

@@ -286,6 +286,23 @@ def sign_test(more: int, less: int) -> float:
     return sum(math.comb(n, count) for count in range(more, n + 1)) / 2**n
 
 
+def smallest_shares(n: int, level: float, power: float = 0.8) -> tuple[float | None, float | None]:
+    """Return which share of n signs must be positive for a sign test to find it with a probability.
+
+    Returns:
+        The share if all other signs are 0, and the share if all others are negative; None for more than all.
+    """
+    from scipy.stats import binom
+
+    shares = np.arange(1, 101) / 100
+    fewest = (
+        next((more for more in range(n + 1) if sign_test(more, less * (n - more)) < level), n + 1) for less in (0, 1)
+    )
+    found = [shares[binom.sf(wins - 1, n, shares) >= power] for wins in fewest]
+    exact, noisy = (float(each[0]) if len(each) else None for each in found)
+    return exact, noisy
+
+
 def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()) -> Comparison:
     """Test the weighted mean of differences.
 

@@ -1,0 +1,137 @@
+"""Finds the shortest shared beginning with which a difference shows, and the size of a block, from kept answers.
+
+The questions of a check share beginnings of random lengths with what was sent before them, so their answers already
+tell about where a difference begins. Further questions are asked between the longest beginning without a difference and
+the shortest one with it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import gcd
+from typing import NamedTuple
+
+from scipy.stats import fisher_exact
+
+from helm_longctx.apps.cache_check.states import BEGINNING, Reply
+from helm_longctx.apps.cache_check.verdict import compare_answers
+from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.tasks.token_estimate import estimate_tokens
+
+STEPS = 12
+"""Most steps of a search."""
+
+QUESTIONS = 6
+"""Questions at each step."""
+
+
+class Shot(NamedTuple):
+    """An answer after a prompt with the same beginning.
+
+    Args:
+        tokens: tokens of the beginning: those that the server read from its cache, or an estimate.
+        line: the first line that differs.
+        differs: whether the answer differs from cold ones.
+    """
+
+    tokens: int
+    line: int
+    differs: bool
+    reply: Reply
+
+
+class Boundary(NamedTuple):
+    """From which shared beginning on answers differ.
+
+    Args:
+        first: an answer with the shortest beginning with which answers differ.
+        before: one with the longest shorter beginning with which they do not; None if they differ with the shortest.
+        block: what all counts of cached tokens are multiples of; 0 if the server counts none, or has no blocks.
+        is_counted: whether the server counts the tokens.
+    """
+
+    first: Shot
+    before: Shot | None
+    block: int
+    is_counted: bool
+
+    @property
+    def text(self) -> str:
+        """The result in a sentence."""
+        about, kind = ("", "cached") if self.is_counted else ("about ", "shared")
+        blocks = ""
+        if self.block:
+            count = self.first.tokens // self.block
+            blocks = f", {count} block{'s' * (count > 1)} of {self.block}"
+        shorter = f"none was seen at {about}{self.before.tokens}" if self.before else "no shorter beginning was tried"
+        return f"The fault begins at {about}{self.first.tokens} {kind} tokens{blocks}; {shorter}."
+
+
+def find_boundary(
+    replies: Sequence[Reply], ask: Callable[[int, int], list[Reply]], tie: float | None = None
+) -> Boundary | None:
+    """Narrow down from which shared beginning on answers differ; None if it does not depend on the beginning.
+
+    Args:
+        replies: the answers of one length and kind of text that were paid for.
+        ask: (number of lines, how often it was tried) → the replies to new questions whose prompts share so many lines
+            with what was sent before them.
+        tie: see `judge`.
+    """
+    shots = _take_shots(replies, tie)
+    if not all(shot.reply.logprobs for shot in shots):
+        # A text does not tell of a block whose lines were not asked for.
+        shots = [shot for shot in shots if shot.differs]
+    tried: Counter[int] = Counter()
+    while True:
+        shots.sort(key=lambda each: each.tokens)
+        place = _find_split(shots)
+        first = next((each for each in shots[place:] if each.differs), None)
+        if first is None:
+            return None
+        before = next((each for each in reversed(shots[:place]) if not each.differs), None)
+        block = reduce(gcd, (each.reply.cached_tokens or 0 for each in shots))
+        line = ((before.line if before else 0) + first.line) // 2
+        if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
+            # A few answers at both ends are not enough if some others differ by chance.
+            is_sure = all(each.differs == (number >= place) for number, each in enumerate(shots))
+            rare = (each.line for each in (before, first) if each and _count_equal(shots, each) < QUESTIONS)
+            line = 0 if is_sure else next(rare, 0)
+        if not line or tried.total() == STEPS:
+            break
+        shots += _take_shots(ask(line, tried[line]), tie)
+        tried[line] += 1
+    sides = [sum(each.differs for each in side) for side in (shots[place:], shots[:place])]
+    table = [[sides[0], len(shots) - place - sides[0]], [sides[1], place - sides[1]]]
+    if before is None:
+        depends = 2 * sides[0] > len(shots)
+    else:
+        depends = fisher_exact(table, alternative="greater").pvalue < SIGNIFICANCE
+    if not depends:
+        return None
+    is_counted = all(each.reply.cached_tokens is not None for each in shots)
+    return Boundary(first, before, block if block > 1 else 0, is_counted)
+
+
+def _count_equal(shots: Sequence[Shot], shot: Shot) -> int:
+    return sum(each.tokens == shot.tokens for each in shots)
+
+
+def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
+    changes = compare_answers(replies, BEGINNING, tie)
+    shots = []
+    for (*_, reply), gap, lost in zip(changes.triples, changes.gaps, changes.losses, strict=True):
+        question = reply.question()
+        tokens = reply.cached_tokens
+        if tokens is None:
+            prompt = question.prompt(BEGINNING)
+            share = estimate_tokens(prompt.register(question.border)) / estimate_tokens(prompt.text)
+            tokens = round(share * (reply.prompt_tokens or reply.length))
+        shots.append(Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply))
+    return shots
+
+
+def _find_split(shots: Sequence[Shot]) -> int:
+    """Return the number of shots before the place that best divides those that differ from those that do not."""
+    sizes = [n for n in range(len(shots)) if n == 0 or shots[n - 1].tokens < shots[n].tokens]
+    return max(sizes, default=0, key=lambda n: sum(each.differs == (m >= n) for m, each in enumerate(shots)))

@@ -1,0 +1,75 @@
+"""Finds the kind of tokens, such as digits or a script, at which two arms of a gate mainly differ."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from helm_longctx.apps.gate.distributions import TINY, Point
+from helm_longctx.models.token_kinds import WORDS
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED
+
+MUCH = 4
+"""A kind of tokens is named if its log-probabilities are at least so many times as far apart as all others."""
+
+
+class KindChange(NamedTuple):
+    """A kind of tokens whose log-probabilities are much farther apart than those of all other tokens.
+
+    Args:
+        change, elsewhere: means of how far they are apart beyond the noise, and of all others, in nats.
+    """
+
+    kind: str
+    change: float
+    elsewhere: float
+
+    @property
+    def text(self) -> str:
+        """The finding in a sentence."""
+        own, others = (f"{round(each, 6) + 0.0:.1g}" for each in (self.change, self.elsewhere))
+        apart = f"the log-probabilities of these tokens are {own} nats apart, those of all others {others}"
+        return f"It is mainly at {self.kind}: {apart}."
+
+
+def find_main_kind(points: Iterable[Point]) -> KindChange | None:
+    """Return the kind of tokens that changes at least `MUCH` times as much as all others; None if there is none.
+
+    It must do so by both measures of `Point.kinds`, so that tokens which are only less certain than others, or more,
+    are not named. Each question has a mean of the tokens of a kind, and one of all others, if it has both; texts in
+    another language may have only one. The means are compared by the test of Mann and Whitney, whose error is divided
+    among the kinds. Plain words are no kind.
+    """
+    questions: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
+    for point in points:
+        questions[point.length, point.group].append(point)
+    kinds = sorted({kind for rows in questions.values() for row in rows for kind in row.kinds} - {"", WORDS})
+    found = []
+    for kind in kinds:
+        inside, outside = [], []
+        for rows in questions.values():
+            count, sums = _add([row.kinds[kind] for row in rows if kind in row.kinds])
+            every, total = _add([row.kinds[""] for row in rows if row.kinds])
+            if count:
+                inside.append(sums / count)
+            if every > count:
+                outside.append((total - sums) / (every - count))
+        pairs = zip(np.transpose(inside), np.transpose(outside), strict=True) if inside and outside else ()
+        p_value = max((_are_larger(own, MUCH * others) for own, others in pairs), default=1.0)
+        if p_value * len(kinds) < ONE_SIDED:
+            found.append(KindChange(kind, float(np.mean(inside, axis=0)[0]), float(np.mean(outside, axis=0)[0])))
+    return max(found, key=lambda each: each.change / max(each.elsewhere, TINY), default=None)
+
+
+def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:
+    """Return the number of tokens, and the sums of both measures."""
+    return sum(count for count, *_ in rows), np.array([[n * one, n * other] for n, one, other in rows]).sum(axis=0)
+
+
+def _are_larger(values: np.ndarray, others: np.ndarray) -> float:
+    """Return the p-value of Mann and Whitney's test that values are larger than others. Less than `TINY` is equal."""
+    from scipy.stats import mannwhitneyu
+
+    rounded = [np.rint(side / TINY) for side in (values, others)]
+    return float(mannwhitneyu(*rounded, alternative="greater").pvalue)
