@@ -185,6 +185,15 @@ TIMEOUT, LATE = 15, 20
 """Seconds after which a request has no answer, and after which a flaky proxy sends a late one."""
 
 
+class PreparingServer(Server):
+    """Asks for one token where a request only prepares the cache."""
+
+    def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
+        """Return a reply with the answer."""
+        self.max_tokens = 1 if STATES[reply.state].requests > 1 and not reply.before else ANSWER
+        return super().ask(prompt, reply, client)
+
+
 def record_served_cache(model: Model, upstream: Upstream, questions: int, folder: Path) -> None:
     """Ask a server through a proxy, over HTTP, in all states and with each fault, as the command does."""
     os.environ["HELM_LONGCTX_TIMEOUT"] = str(TIMEOUT)
@@ -194,17 +203,15 @@ def record_served_cache(model: Model, upstream: Upstream, questions: int, folder
         engines.add_server(place.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat")
         fill_registries(place)
         for fault in (*CACHE_FAULTS, FLAKY):
-            # A fault changes only the answers in its states; the others are those of the server without a fault.
             is_sound = fault in ("", FLAKY)
-            states = (
-                CACHE_STATES if is_sound else [each for each in CACHE_FAULTS[fault] if each not in CACHE_STATES[:2]]
-            )
             proxy.late = LATE if fault == FLAKY else 0.0
-            for cold in (True, False) if is_sound else (True,):
+            cold, warm = (COLD, CONTROL), CACHE_FAULTS.get(fault, CACHE_STATES[:-1])[2:]
+            # A fault changes only the answers in its states; cold ones are those of the server without a fault.
+            asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
+            for end, states in asked.items():
                 proxy.cache = RealCachedServer(model, BASE, "" if is_sound else fault, CAPACITY)
-                server = Server("bench/proxy", place, ANSWER, {"cache_prompt": False} if cold else {})
-                to = folder / f"{fault or 'none'}{'' if cold else COPIES}"
-                ask_states(server, [LENGTH], questions, states if cold else CACHE_STATES[:2], 0, to)
+                server = PreparingServer("bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False})
+                ask_states(server, [LENGTH], questions, states, 0, folder / f"{fault or 'none'}{end}")
 
 
 COPIES = ", copies"

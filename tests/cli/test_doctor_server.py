@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.models.endpoints.stack import find_other_build
+from helm_longctx.models.endpoints.stack import find_other_build, find_regular_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, serve_handler
@@ -49,11 +49,13 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
         text = text.partition("User:")[0]
     if "random words" in question and (fault == "sampled" or (fault == "default" and "temperature" not in body)):
         text = f"word {number}"
+    if fault == "silent builds" and number % 5 == 0:
+        text = "no"
     message = {"role": "assistant", "content": text}
     if fault == "reasons":
         message["reasoning_content"] = "Hm."
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
-    if body.get("logprobs") and fault != "silent":
+    if body.get("logprobs") and not fault.startswith("silent"):
         noise = Random(number).uniform(0, 0.004)
         value = -0.1 - noise - 0.3 * (fault == "builds" and number % 5 == 0)
         choice["logprobs"] = {"content": [{"token": "yes", "logprob": value, "top_logprobs": []}]}
@@ -118,6 +120,13 @@ def test_each_fault_has_its_line(command: Command, fault: str) -> None:
     assert status == (fault in BROKEN)
 
 
+def test_a_second_build_without_log_probabilities(command: Command) -> None:
+    """If a server gives no log-probabilities, another text at equal steps is a second build."""
+    with serve("silent builds") as url:
+        assert command("doctor", url) == 1, command.out
+    assert re.search(FAULTS["builds"], command.out), command.out
+
+
 def test_an_address_that_is_none(command: Command) -> None:
     """A server that cannot be reached is named in one line."""
     assert command("doctor", "http://127.0.0.1:9/v1") == 2
@@ -161,3 +170,15 @@ def test_noise_is_no_second_build() -> None:
             answers[place] = [{key: value - 0.3 for key, value in each.items()} for each in answers[place]]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]
+
+
+def test_texts_that_differ_by_chance_are_no_second_build() -> None:
+    """A second text is told only if it comes at equal steps, and at least three times."""
+    chance = Random(0)
+    alarms = sum(bool(find_regular_text(chance.choices("ab", (4, 1), k=20))) for _ in range(2000))
+    assert alarms < 20
+    assert find_regular_text(list("aabaaaab" * 2 + "aaba")) == []
+    assert find_regular_text(list("aaaabaaaabaaaaaaaaaa")) == []
+    assert find_regular_text(list("aabaa" * 4)) == [2, 7, 12, 17]
+    assert find_regular_text(list("aabaa" * 3 + "aacaa")) == []
+    assert find_regular_text([]) == []

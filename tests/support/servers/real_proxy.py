@@ -27,7 +27,8 @@ class Upstream(NamedTuple):
     """A server behind a proxy.
 
     Args:
-        fields: fields that are added to each request, or with None are taken from it.
+        fields: fields that are added to each request, or with None are taken from it. A server that does not take
+            `cache_prompt` has no cache, so requests for one token, which only fill a cache, are not sent to it.
     """
 
     address: str
@@ -36,6 +37,8 @@ class Upstream(NamedTuple):
 
     def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a chat; raise an `HTTPError` if the server refuses it."""
+        if body["max_tokens"] == 1 and self.fields.get("cache_prompt", True) is None:
+            return {"model": NAME, "choices": [{"message": {"role": "assistant", "content": "."}}]}
         fields = {**body, "model": self.model, **self.fields}
         content = json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
         request = Request(f"{self.address}/chat/completions", content, {"Content-Type": "application/json"})
