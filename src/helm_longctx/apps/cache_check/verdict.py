@@ -149,7 +149,8 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
     gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
     tie = _find_tie(triples, noise, given_tie)
     # Axes: question, answer, place.
-    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(len(triples), 3, -1)
+    places = len(triples[0][0].found) if triples else 1
+    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(-1, 3, places)
     lost = (found[:, 1] - found[:, 2]).mean(axis=1)
     farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0))
     cached = [
