@@ -404,9 +404,9 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         alarms, told = 0, 0
         for seed in range(seeds):
             chance = Random(seed)
-            drawn = draw_replies(source, 20, seed, keep)
-            mixed = drawn if name in (AS_ASKED, FLAKY) else exchange(drawn, is_exact, chance)
-            replies = [change(each, chance) for each in mixed]
+            replies = draw_replies(source, 20, seed, keep)
+            if name not in (AS_ASKED, FLAKY):
+                replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
             check = judge(replies, tie)
             alarms, told = alarms + any(cell.differs for cell in check), told + bool(find_small(replies, check))
         failed = fmean(bool(each.failure) for each in source)
