@@ -102,6 +102,7 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         names = ", ".join(f"{each.state} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
+            " If they do so by about as much in all states, what is read from the cache is rounded otherwise."
         )
     noise = max((each.noise for each in cells if each.n), default=0.0)
     if noise and any(each.logprobs for each in replies) and not any(each.copy for each in replies):
