@@ -400,6 +400,8 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         print(f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions", flush=True)
     pairs = {AS_ASKED: keep, "equal": keep, "noise": add_noise, "failures": lose, FLAKY: keep}
     for name, change in pairs.items():
+        if name == FLAKY and name not in pools:
+            continue
         source = pools.get(name, pools[""])
         alarms, told = 0, 0
         for seed in range(seeds):
@@ -602,6 +604,20 @@ def check_stack(
     return [text for fine, text in findings if fine is False], client.server.requests - seed
 
 
+def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
+    """Return what `doctor` finds broken over HTTP, through a proxy without a fault that is slow and flaky."""
+    os.environ["HELM_LONGCTX_TIMEOUT"] = str(SHORT_TIMEOUT)
+    proxy = FaultyProxy(RealCachedServer(model), upstream, late=2 * SHORT_TIMEOUT)
+    proxy.chance.seed(seed)
+    with proxy.serve() as address:
+        stack = Stack(Endpoint(address, "openai", NAME, ("chat",), context=1024))
+        return [text for fine, text in stack.find_faults() if fine is False]
+
+
+SHORT_TIMEOUT = 2
+"""The same as `TIMEOUT` where most replies are recorded."""
+
+
 def count_stack(model: Model, upstream: Upstream | None, worse: Mapping[str, Build | Upstream], seeds: int) -> None:
     """Print how often `doctor` finds each fault, and names it."""
     for name, (arguments, line) in list_stack_faults(worse).items():
@@ -610,6 +626,11 @@ def count_stack(model: Model, upstream: Upstream | None, worse: Mapping[str, Bui
         right = sum(any(line in each for each in lines) for lines, _ in found) if line else 0
         print(
             f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests", flush=True
+        )
+    if upstream:
+        alarms = [check_flaky_stack(model, upstream, seed) for seed in range(seeds)]
+        print(
+            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for each in alarms for text in each})}", flush=True
         )
 
 

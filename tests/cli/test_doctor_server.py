@@ -90,7 +90,10 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
                 tokens = tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
                 extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(fault, 0)
                 reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
-            if fault == "busy" and number % 4 == 1:
+            is_long = len(body["messages"]) > 1
+            if fault == "refused" and is_long:
+                self.send_json(500, {"error": {"message": "roles must alternate"}})
+            elif (fault == "overloaded" and is_long) or (fault == "busy" and number % 4 == 1):
                 self.send_json(503, {"error": {"message": "overloaded"}})
             elif self.path.endswith("/chat/completions"):
                 self.send_json(200, reply)
@@ -138,6 +141,19 @@ def test_a_busy_server_is_not_broken(command: Command) -> None:
     with serve("busy") as url:
         assert command("doctor", url) == 0, command.out
     assert "BROKEN" not in command.out
+
+
+def test_an_overloaded_server_is_not_broken(command: Command) -> None:
+    """A chat that has no answer although it was sent four times is a note, because another time it may have one.
+
+    A status of 500 is a template that raises an error.
+    """
+    with serve("overloaded") as url:
+        assert command("doctor", url) == 0, command.out
+    assert "note    server: a chat with earlier turns has no answer: " in command.out
+    with serve("refused") as url:
+        assert command("doctor", url) == 1, command.out
+    assert "a chat with a system turn has no answer: the server's template refuses it" in command.out
 
 
 @pytest.mark.parametrize(

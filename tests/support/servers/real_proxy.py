@@ -56,12 +56,12 @@ class FaultyProxy:
         cache: the cache and its faults; its model has the tokenizer, and the replies that were recorded.
         upstream: the server.
         worse: the server that gets each fifth request; None for none.
-        late: seconds that a flaky proxy waits before a late reply; 0 for a proxy that is not flaky.
+        late: seconds that a flaky proxy waits before a late reply; 0 for a proxy that is not flaky. `chance` decides which.
     """
 
     def __init__(self, cache: RealCachedServer, upstream: Upstream, worse: Upstream | None = None, late: float = 0.0):
         self.cache, self.upstream, self.worse, self.late = cache, upstream, worse, late
-        self.requests, self._seen, self._chance = 0, Counter[str](), Random(0)
+        self.requests, self._seen, self.chance = 0, Counter[str](), Random(0)
 
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a chat; equal requests have replies of their own, each of which is recorded once."""
@@ -92,7 +92,7 @@ class FaultyProxy:
                 self.send_json(200, {"object": "list", "data": [{"id": NAME, "object": "model"}]})
 
             def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-                body, chance = self.read_body(), proxy._chance.random() if proxy.late else 1.0
+                body, chance = self.read_body(), proxy.chance.random() if proxy.late else 1.0
                 with suppress(ConnectionError):
                     if not self.path.endswith("/chat/completions"):
                         self.send_json(404, {"error": {"message": "not found"}})
