@@ -1,12 +1,17 @@
 """Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
 
-    python bench/defects.py record --part cache --keep FILE [--questions 20]
-    python bench/defects.py count --part cache --keep FILE [--questions 20] [--seeds 100]
+    python bench/defects.py record --part cache --keep PATH [--questions 20]
+    python bench/defects.py count --part cache --keep PATH [--questions 20] [--seeds 100]
+    python bench/defects.py record --part cache --keep PATH --server http://127.0.0.1:8080/v1=MODEL
 
 `record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
-FILE. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
+PATH. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
 values, blocks, quantization and positions are real (`tests/support/servers/real_cache.py`). Answers to prompts that
 only fill the cache are not written, because nobody compares them.
+
+With `--server`, the model is that of a server that runs, such as llama.cpp's or `transformers serve`, and a proxy makes
+the faults (`tests/support/servers/real_proxy.py`). `--other NAME ADDRESS=MODEL` names another build of the model on a
+server of its own: the worse build behind a router, or the candidate of a gate.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
+import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,15 +34,28 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import engines
 from cache_check import InProcess
 from gate_logprobs import count_requests, find_by_scores
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Replies, Run
+from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply, list_copies
-from helm_longctx.apps.cache_check.verdict import TIE, Cell, find_small, judge
+from helm_longctx.apps.cache_check.states import (
+    ANSWERS,
+    COLD,
+    CONTROL,
+    STATES,
+    Reply,
+    Server,
+    ask_states,
+    list_copies,
+    plan_questions,
+    read_replies,
+)
+from helm_longctx.apps.cache_check.verdict import TIE, Cell, distance, find_small, judge
 from helm_longctx.apps.gate.distributions import (
     NOISY,
     QUESTIONS,
@@ -49,11 +69,11 @@ from helm_longctx.apps.gate.distributions import (
     decide,
     find_differing_lengths,
 )
+from helm_longctx.config.shared import fill_registries
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.models.apis.providers.openai import OpenAIClient
-from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.probe import Endpoint, make_client
 from helm_longctx.models.endpoints.stack import Stack
 from helm_longctx.models.scoring import Distribution, SpanRequest
 from helm_longctx.results.statistics.noninferiority import Verdict
@@ -87,11 +107,16 @@ class Asker(InProcess):
     """Asks a server in this process, and writes no answers to prompts that only prepare its cache."""
 
     def __init__(self, server: RealCachedServer):
-        self.server, self.prepares = server, False
+        self.server, self.prepares, self.is_cold = server, False, False
+
+    def connect_cold(self) -> object:
+        """Return something that stands for a client whose requests do not use the cache."""
+        return self
 
     def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
         """Return a reply with the answer."""
         self.prepares = STATES[reply.state].requests > 1 and not reply.before
+        self.is_cold = client is self
         self.model: Any = _Never(self)
         return super().ask(prompt, reply, client)
 
@@ -106,7 +131,7 @@ class _Never:
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         most = 0 if self._asker.prepares else ANSWER
-        return self._asker.server.answer({**body, "max_tokens": most})
+        return self._asker.server.answer({**body, "max_tokens": most, "cache_prompt": not self._asker.is_cold})
 
 
 class Plan(Model):
@@ -123,35 +148,89 @@ class Plan(Model):
         return [{"text": "", "content": []} for _ in runs]
 
 
-def ask_question(server: RealCachedServer, number: int, states: Sequence[str]) -> list[Reply]:
-    """Ask a question in some states."""
+def ask_question(server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool = False) -> list[Reply]:
+    """Ask a question in some states, cold ones past the cache if `is_exact`."""
     question = Question(number, lines_for(LENGTH))
     asker: Any = Asker(server)
-    return [STATES[state].ask(asker, question, Reply(LENGTH, number, state)) for state in states]
+    replies = [Reply(LENGTH, number, state, copy=copy) for state, copy in list_copies(states, is_exact)]
+    return [STATES[each.state].ask(asker, question, each) for each in replies]
 
 
-def ask_all(model: Model, questions: int) -> Iterator[tuple[str, Reply]]:
+def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str, Reply]]:
     """Yield the replies to each question with each fault."""
     for fault, states in CACHE_FAULTS.items():
         server = RealCachedServer(model, BASE, fault, CAPACITY)
         for number in range(questions):
             if isinstance(model, Plan):
                 model.question = number
-            yield from ((fault, reply) for reply in ask_question(server, number, states))
+            yield from ((fault, reply) for reply in ask_question(server, number, states, is_exact))
 
 
 def record_cache(model: Model, questions: int) -> None:
     """Write what is asked in all states, several answers at a time."""
     # The servers' caches hold names of keys and values, so one pass finds what is needed, and computes nothing.
     plan, start = Plan(model), time.time()
-    for _ in ask_all(plan, questions):
-        pass
+    for is_exact in (False, True):
+        for _ in ask_all(plan, questions, is_exact):
+            pass
     # What belongs to a question is computed together, because only some keys and values are kept.
     names = sorted(plan.wanted.values(), key=lambda each: each[0])
     runs = [run for _, run in names if f"write {ANSWER} {run.key}" not in model.replies.found]
     for first in range(0, len(runs), TOGETHER):
         model.write_all(BASE, runs[first : first + TOGETHER], ANSWER)
         print(f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s", flush=True)
+
+
+FLAKY = "slow and flaky"
+
+TIMEOUT, LATE = 15, 20
+"""Seconds after which a request has no answer, and after which a flaky proxy sends a late one."""
+
+
+class PreparingServer(Server):
+    """Asks for one token where a request only prepares the cache."""
+
+    def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
+        """Return a reply with the answer."""
+        self.max_tokens = 1 if STATES[reply.state].requests > 1 and not reply.before else ANSWER
+        return super().ask(prompt, reply, client)
+
+
+def record_served_cache(model: Model, upstream: Upstream, questions: int, folder: Path) -> None:
+    """Ask a server through a proxy, over HTTP, in all states and with each fault, as the command does."""
+    os.environ["HELM_LONGCTX_TIMEOUT"] = str(TIMEOUT)
+    proxy = FaultyProxy(RealCachedServer(model), upstream)
+    with proxy.serve() as address, tempfile.TemporaryDirectory() as name:
+        place = Path(name) / "prod_env"
+        engines.add_server(place.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat")
+        fill_registries(place)
+        for fault in (*CACHE_FAULTS, FLAKY):
+            is_sound = fault in ("", FLAKY)
+            proxy.late = LATE if fault == FLAKY else 0.0
+            cold, warm = (COLD, CONTROL), CACHE_FAULTS.get(fault, CACHE_STATES[:-1])[2:]
+            # A fault changes only the answers in its states; cold ones are those of the server without a fault.
+            asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
+            for end, states in asked.items():
+                proxy.cache = RealCachedServer(model, BASE, "" if is_sound else fault, CAPACITY)
+                server = PreparingServer("bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False})
+                plan = plan_questions([LENGTH], questions, states, 0, is_exact=bool(server.cold_fields))
+                ask_states(server, plan, folder / f"{fault or 'none'}{end}")
+
+
+COPIES = ", copies"
+"""The end of the name of a folder with cold answers to copies."""
+
+
+def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
+    """Return the replies of a server with each fault."""
+    pools: dict[str, list[Reply]] = {}
+    for fault in (*CACHE_FAULTS, FLAKY):
+        replies = read_replies(folder / (fault or "none") / ANSWERS)
+        if fault != FLAKY:  # what failed was asked again
+            replies = [each for each in replies if not each.failure]
+        cold = read_replies(folder / f"{fault or 'none'}{COPIES}" / ANSWERS)
+        pools[fault] = replies if is_exact else [*cold, *(each for each in replies if not each.copy)]
+    return pools
 
 
 BEYOND = 180
@@ -197,20 +276,37 @@ def make_question(size: str, number: int) -> Asked:
     return Asked({"short": 1, "long": 2}[size], text, codes[place], str(number))
 
 
+class ServedArm(Arm):
+    """An arm that is a server, whose replies are recorded."""
+
+    def __init__(self, model: Model, upstream: Upstream):
+        self.model, self.address = model, upstream.address
+        self.client: Any = make_client(Endpoint(upstream.address, "openai", upstream.model, ("completions",)))
+
+    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
+        """Return the distributions at the tokens of each part of a text. The whole text is recorded."""
+        name, replies = json.dumps([self.address, request.prompt]), self.model.replies
+        if name not in replies.found:
+            whole = replace(request, spans=((0, len(request.prompt)),))
+            replies.add(name, self.client.read_distributions(whole)[0])
+        rows = [Distribution("", 0.0, {}), *(Distribution(*each) for each in replies.found[name])]
+        parts = find_span_tokens([each.text for each in rows], len(request.prompt), request.spans)
+        return [[rows[number] for number in part] for part in parts]
+
+
 def compare_arms(base: Arm, candidate: Arm, question: Asked) -> list[Point]:
     """Return what a gate compares of a question. The base writes no answer, so only the gold answer is read."""
     return list(compare(question, "", (base, candidate), ("base", "candidate"), reads_twice=False))
 
 
-def record_gate(model: Model, questions: int) -> None:
+def record_gate(base: Arm, candidates: Mapping[str, Arm], questions: int) -> None:
     """Read all questions with each build."""
     start = time.time()
     for number in range(questions):
-        for build, salts in ((BASE, 1), *((each, 1) for each in GATE_FAULTS.values())):
-            for size in SIZES:
-                question = make_question(size, number)
-                for salt in range(salts):
-                    model.score(build, f"{question.prompt} {question.gold}", salt)
+        for question in (make_question(size, number) for size in SIZES):
+            for arm in (base, *candidates.values()):
+                compare_arms(base, arm, question)
+                score_question(arm, question)
         print(f"question {number}, {time.time() - start:.0f} s", flush=True)
 
 
@@ -256,6 +352,10 @@ def keep(reply: Reply, chance: Random) -> Reply:
     return reply
 
 
+AS_ASKED = "no fault"
+"""The answers of a server without a fault as they are: what it reads from its cache, it has rounded in another way."""
+
+
 def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[Reply]:
     """Let the answers to a question change states at random, except the reference."""
     groups: dict[Any, list[Reply]] = defaultdict(list)
@@ -270,25 +370,20 @@ def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[R
     return mixed
 
 
-def make_exact(sound: Sequence[Reply]) -> list[Reply]:
-    """Return cold answers to the prompts of the states: those of a server whose cache is right, which are equal."""
-    warm = [each for each in sound if each.state not in (COLD, CONTROL)]
-    return [replace(each, state=state, copy=each.state) for each in warm for state in (COLD, CONTROL)] + warm
-
-
-def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> None:
+def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool) -> None:
     """Print how often `cache-check` finds each fault, and names its state."""
-    pools: dict[str, list[Reply]] = defaultdict(list)
-    for fault, reply in ask_all(model, questions):
-        pools[fault].append(reply)
-    pools[""] = make_exact(pools[""]) if is_exact else pools[""]
     tie = TIE if is_exact else None  # the command's own
     each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
-    found_cold = fmean(fmean(each.found) for each in pools[""])
+    questions, found_cold = (
+        len({each.seed for each in pools[""]}),
+        fmean(value for each in pools[""] for value in each.found),
+    )
     print(
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )
     sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
+    for cell in judge(pools[""], tie):
+        print(f"{cell.state}: two cold answers differ by {cell.noise:.4f}, this one by {cell.gap:+.4f} more (median)")
     for fault in filter(None, CACHE_FAULTS):
         own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
         pool, states = list({**sound, **own}.values()), {key[0] for key in own}
@@ -302,19 +397,25 @@ def count_cache(model: Model, questions: int, seeds: int, is_exact: bool) -> Non
                 f" {count_named(small, states)}",
                 flush=True,
             )
-        apart = [mean_difference(each.logprobs, sound[key].logprobs) for key, each in own.items()]
+        apart = [distance(each, sound[key]) for key, each in own.items()]
         changes = fmean(each > EXACT_TIE for each in apart)
         ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
-        print(f"{fault:12} moves answers by {fmean(apart):.4f} nats; an ideal test asks {ideal} questions", flush=True)
-    for name, change in {"equal": keep, "noise": add_noise, "failures": lose}.items():
+        print(f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions", flush=True)
+    pairs = {AS_ASKED: keep, "equal": keep, "noise": add_noise, "failures": lose, FLAKY: keep}
+    for name, change in pairs.items():
+        if name == FLAKY and name not in pools:
+            continue
+        source = pools.get(name, pools[""])
         alarms, told = 0, 0
         for seed in range(seeds):
             chance = Random(seed)
-            mixed = exchange(draw_replies(pools[""], 20, seed, keep), is_exact, chance)
-            replies = [change(each, chance) for each in mixed]
+            replies = draw_replies(source, 20, seed, keep)
+            if name not in (AS_ASKED, FLAKY):
+                replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
             check = judge(replies, tie)
             alarms, told = alarms + any(cell.differs for cell in check), told + bool(find_small(replies, check))
-        print(f"{name}: alarms {alarms}, told below the tie {told}", flush=True)
+        failed = fmean(bool(each.failure) for each in source)
+        print(f"{name}: alarms {alarms}, told below the tie {told}; {failed:.0%} of the requests failed", flush=True)
 
 
 def count_named(checks: Sequence[Sequence[Cell]], states: set[str]) -> str:
@@ -338,16 +439,14 @@ def score_question(arm: Arm, question: Asked) -> float:
     return float(all(each.text == each.best for each in found))
 
 
-def count_gate(model: Model, questions: int, seeds: int) -> None:
+def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: int) -> None:
     """Print how often `gate --logprobs` finds each fault, and names the length."""
     asked = [[make_question(size, number) for size in SIZES] for number in range(questions)]
-    base = Arm(model, BASE)
     base_scores = [[score_question(base, each) for each in pair] for pair in asked]
     print(
         f"{questions} questions; right answers {[f'{fmean(column):.0%}' for column in zip(*base_scores, strict=True)]}"
     )
-    for name, build in GATE_FAULTS.items():
-        arm = Arm(model, build)
+    for name, arm in candidates.items():
         points = [[compare_arms(base, arm, each) for each in pair] for pair in asked]
         long = [[fmean(point.divergence for point in pair[1])] for pair in points]
         scores = [[score_question(arm, each) for each in pair] for pair in asked]
@@ -369,7 +468,7 @@ def count_gate(model: Model, questions: int, seeds: int) -> None:
         print(
             f"  by scores: {count_requests(partial(find_by_scores, flat[0], flat[1]), 2, seeds)} requests", flush=True
         )
-    count_alarms(model, asked, seeds)
+    count_alarms(base, asked, seeds)
 
 
 def draw_points(points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int) -> list[Point]:
@@ -384,23 +483,23 @@ def judge_gate(points: Sequence[Point]) -> tuple[bool, bool, bool]:
     return decide(points, MARGIN)[1] is Verdict.WORSE, bool(found), set(found) == {2}
 
 
-class NoisyArm(Arm):
+class NoisyArm:
     """An arm each of whose readings has other log-probabilities, and some of whose requests fail.
 
     Args:
+        arm: what it reads without noise.
         spread: standard deviation of the noise of log-probabilities, in nats.
         failing: share of requests that fail.
     """
 
-    def __init__(self, model: Model, chance: Random, spread: float, failing: float):
-        super().__init__(model, BASE)
-        self.chance, self.spread, self.failing = chance, spread, failing
+    def __init__(self, arm: Arm, chance: Random, spread: float, failing: float):
+        self.arm, self.chance, self.spread, self.failing = arm, chance, spread, failing
 
     def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
         """Return the distributions at the tokens of each part of a text."""
         if self.chance.random() < self.failing:
             raise FailureError(Failure.TEMPORARY, "overloaded")
-        return [[self._move(each) for each in part] for part in super().read_distributions(request)]
+        return [[self._move(each) for each in part] for part in self.arm.read_distributions(request)]
 
     def _move(self, found: Distribution) -> Distribution:
         tops = {text: value + self.chance.gauss(0, self.spread) for text, value in found.top.items()}
@@ -422,12 +521,12 @@ PAIRS: dict[str, tuple[float, float]] = {
 """Noise and failures of pairs whose arms are the same build."""
 
 
-def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
+def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
     """Print how often a pair is called worse, or different, whose arms are the same build."""
     for name, (spread, failing) in PAIRS.items():
         alarms, differences, stops, blind = 0, 0, 0, 0
         for seed in range(seeds):
-            arm = NoisyArm(model, Random(seed), spread, failing)
+            arm = NoisyArm(base, Random(seed), spread, failing)
             rows: list[Point] = []
             for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS)):
                 for place, question in enumerate(pair):
@@ -453,7 +552,7 @@ def count_alarms(model: Model, asked: Sequence[Sequence[Asked]], seeds: int) -> 
 class StackClient(OpenAIClient):
     """Sends requests to a server in this process, some of which fail, and whose log-probabilities can have noise."""
 
-    server: RealCachedServer
+    server: RealCachedServer | FaultyProxy
     chance: Random
     failing = spread = 0.0
 
@@ -467,63 +566,129 @@ class StackClient(OpenAIClient):
         return reply
 
 
-STACK_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "middle dropped": ({"drops_middle": True}, "the server cuts prompts"),
-    "template without the system turn": ({"drops_system": True}, "a system turn of about"),
-    "router, each fifth request to a worse build": ({"worse": WORSE}, "each 5th"),
-    "none": ({}, ""),
-    "none, a tenth of requests fails": ({"failing": FAILING}, ""),
-    f"none, noise of {SPREAD} nats": ({"spread": SPREAD}, ""),
-}
-"""Arguments of the server, and the text of the finding that names the fault."""
+def list_stack_faults(worse: Mapping[str, Build | Upstream]) -> dict[str, tuple[dict[str, Any], str]]:
+    """Return for each fault the arguments of the server, and the text of the finding that names it.
+
+    Args:
+        worse: the builds that get each fifth request.
+    """
+    routers = {f"router, each fifth request to {name}": ({"worse": build}, "each 5th") for name, build in worse.items()}
+    return {
+        "middle dropped": ({"drops_middle": True}, "the server cuts prompts"),
+        "template without the system turn": ({"drops_system": True}, "a system turn of about"),
+        **routers,
+        "none": ({}, ""),
+        "none, a tenth of requests fails": ({"failing": FAILING}, ""),
+        f"none, noise of {SPREAD} nats": ({"spread": SPREAD}, ""),
+    }
 
 
-def check_stack(model: Model, arguments: dict[str, Any], seed: int) -> tuple[list[str], int]:
-    """Return what `doctor` finds broken, and the number of requests."""
+def check_stack(
+    model: Model, upstream: Upstream | None, arguments: Mapping[str, Any], seed: int
+) -> tuple[list[str], int]:
+    """Return what `doctor` finds broken, and the number of requests.
+
+    Args:
+        upstream: the server that answers; None for the model in this process.
+    """
     given = dict(arguments)
-    client = StackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model="m")
+    client = StackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME)
     client.failing, client.spread = given.pop("failing", 0.0), given.pop("spread", 0.0)
     client.chance = Random(seed)
-    client.server = RealCachedServer(model, **given)
+    if upstream:
+        worse = given.pop("worse", None)
+        client.server = FaultyProxy(RealCachedServer(model, **given), upstream, worse)
+    else:
+        client.server = RealCachedServer(model, **given)
     client.server.requests = seed  # the phase of a router, and the noise
-    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "m", ("chat",), context=1024))
+    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", NAME, ("chat",), context=1024))
     stack.client = client
     findings = list(stack.find_faults())
     return [text for fine, text in findings if fine is False], client.server.requests - seed
 
 
-def count_stack(model: Model, seeds: int) -> None:
+def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
+    """Return what `doctor` finds broken over HTTP, through a proxy without a fault that is slow and flaky."""
+    os.environ["HELM_LONGCTX_TIMEOUT"] = str(SHORT_TIMEOUT)
+    proxy = FaultyProxy(RealCachedServer(model), upstream, late=2 * SHORT_TIMEOUT)
+    proxy.chance.seed(seed)
+    with proxy.serve() as address:
+        stack = Stack(Endpoint(address, "openai", NAME, ("chat",), context=1024))
+        return [text for fine, text in stack.find_faults() if fine is False]
+
+
+SHORT_TIMEOUT = 2
+"""The same as `TIMEOUT` where most replies are recorded."""
+
+
+def count_stack(model: Model, upstream: Upstream | None, worse: Mapping[str, Build | Upstream], seeds: int) -> None:
     """Print how often `doctor` finds each fault, and names it."""
-    for name, (arguments, line) in STACK_FAULTS.items():
-        found = [check_stack(model, arguments, seed) for seed in range(seeds)]
+    for name, (arguments, line) in list_stack_faults(worse).items():
+        found = [check_stack(model, upstream, arguments, seed) for seed in range(seeds)]
         broken = sum(bool(lines) for lines, _ in found)
         right = sum(any(line in each for each in lines) for lines, _ in found) if line else 0
         print(
             f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests", flush=True
         )
+    if upstream:
+        alarms = [check_flaky_stack(model, upstream, seed) for seed in range(seeds)]
+        print(
+            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for each in alarms for text in each})}", flush=True
+        )
 
 
-def main() -> None:
-    """Record, or count."""
+def read_upstream(argument: str) -> Upstream:
+    """Read `ADDRESS=MODEL;FIELDS` of the command line."""
+    return Upstream(*engines.Server.read(argument))
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "count"))
     parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=100)
-    options = parser.parse_args()
+    parser.add_argument("--server", type=read_upstream, metavar="ADDRESS=MODEL;FIELDS")
+    parser.add_argument("--other", nargs=2, action="append", default=[], metavar=("NAME", "ADDRESS=MODEL;FIELDS"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Record, or count."""
+    options = read_options()
+    records, upstream = options.action == "record", options.server
+    others: dict[str, Any] = {name: read_upstream(argument) for name, argument in options.other}
+    if options.part == "cache" and upstream:
+        if records:
+            record_served_cache(Model(), upstream, options.questions, options.keep)
+        for is_exact in (False, True):
+            count_cache(read_pools(options.keep, is_exact), options.seeds, is_exact)
+        return
     model = Model(Replies(options.keep))
-    if options.action == "record" and options.part == "cache":
+    if options.part == "cache" and records:
         record_cache(model, options.questions)
-    elif options.action == "record" and options.part == "gate":
-        record_gate(model, options.questions)
     elif options.part == "cache":
         for is_exact in (False, True):
-            count_cache(model, options.questions, options.seeds, is_exact)
+            pools: dict[str, list[Reply]] = defaultdict(list)
+            for fault, reply in ask_all(model, options.questions, is_exact):
+                pools[fault].append(reply)
+            count_cache(pools, options.seeds, is_exact)
     elif options.part == "gate":
-        count_gate(model, options.questions, options.seeds)
+        base = ServedArm(model, upstream) if upstream else Arm(model, BASE)
+        candidates = (
+            {name: ServedArm(model, each) for name, each in others.items()}
+            if upstream
+            else {name: Arm(model, build) for name, build in GATE_FAULTS.items()}
+        )
+        if records:
+            record_gate(base, candidates, options.questions)
+        else:
+            count_gate(base, candidates, options.questions, options.seeds)
     else:
-        count_stack(model, options.seeds if options.action == "count" else 5)
+        worse = others if upstream else {"weights of 5 bits": WORSE}
+        count_stack(model, upstream, worse, 5 if records else options.seeds)
 
 
 if __name__ == "__main__":

@@ -105,9 +105,9 @@ def write_questions(folder: Path) -> None:
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def add_server(folder: Path, name: str, server: Server) -> None:
+def add_server(folder: Path, name: str, server: Server, kind: str = "both") -> None:
     """Make a deployment of a server with the command, and add the server's fields to its requests."""
-    add = ["models", "add", name, "--url", server.address, "--model", server.model, "--type", "both"]
+    add = ["models", "add", name, "--url", server.address, "--model", server.model, "--type", kind]
     subprocess.run([*COMMAND, *add, "--context", "8192"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     path = folder / "prod_env/model_deployments.yaml"
     table = yaml.safe_load(path.read_text(encoding="utf-8"))

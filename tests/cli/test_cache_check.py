@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.cache_check.boundary import find_boundary
 from helm_longctx.apps.cache_check.prompts import TEXTS, Question, lines_for
-from helm_longctx.apps.cache_check.sections import cache_blocks
+from helm_longctx.apps.cache_check.sections import cache_blocks, open_cells
 from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, Reply, find_build, find_cached
 from helm_longctx.apps.cache_check.verdict import distance, find_small, judge, judge_builds, needed_wins, smallest_share
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
@@ -207,6 +207,20 @@ def test_equal_noise_is_no_difference() -> None:
     assert not warm.differs
     assert evicted.differs
     assert evicted.lost[0] > 0.5 > evicted.lost[4]
+
+
+def test_a_state_without_answers_is_open() -> None:
+    """If all requests of a state failed, nothing is known about it, and the others are judged."""
+    replies = [
+        Reply(
+            1000, seed, state, "7", "temporary" if state == "warm" else None, found=() if state == "warm" else (True,)
+        )
+        for seed in range(9)
+        for state in (COLD, CONTROL, "warm", "evicted")
+    ]
+    cells = judge(replies)
+    assert [(each.state, each.n, each.failed) for each in cells] == [("warm", 0, 9), ("evicted", 9, 0)]
+    assert open_cells(cells) == cells[:1]
 
 
 def test_differences_below_the_tie() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.models.endpoints.stack import find_other_build
+from helm_longctx.models.endpoints.stack import find_other_build, find_regular_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, serve_handler
@@ -49,11 +49,13 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
         text = text.partition("User:")[0]
     if "random words" in question and (fault == "sampled" or (fault == "default" and "temperature" not in body)):
         text = f"word {number}"
+    if fault == "silent builds" and number % 5 == 0:
+        text = "no"
     message = {"role": "assistant", "content": text}
     if fault == "reasons":
         message["reasoning_content"] = "Hm."
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
-    if body.get("logprobs") and fault != "silent":
+    if body.get("logprobs") and not fault.startswith("silent"):
         noise = Random(number).uniform(0, 0.004)
         value = -0.1 - noise - 0.3 * (fault == "builds" and number % 5 == 0)
         choice["logprobs"] = {"content": [{"token": "yes", "logprob": value, "top_logprobs": []}]}
@@ -92,7 +94,10 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
                 tokens = tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
                 extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(fault, 0)
                 reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
-            if fault == "busy" and number % 4 == 1:
+            is_long = len(body["messages"]) > 1
+            if fault == "refused" and is_long:
+                self.send_json(500, {"error": {"message": "roles must alternate"}})
+            elif (fault == "overloaded" and is_long) or (fault == "busy" and number % 4 == 1):
                 self.send_json(503, {"error": {"message": "overloaded"}})
             elif self.path.endswith("/chat/completions"):
                 self.send_json(200, reply)
@@ -122,6 +127,13 @@ def test_each_fault_has_its_line(command: Command, fault: str) -> None:
     assert status == (fault in BROKEN)
 
 
+def test_a_second_build_without_log_probabilities(command: Command) -> None:
+    """If a server gives no log-probabilities, another text at equal steps is a second build."""
+    with serve("silent builds") as url:
+        assert command("doctor", url) == 1, command.out
+    assert re.search(FAULTS["builds"], command.out), command.out
+
+
 def test_an_address_that_is_none(command: Command) -> None:
     """A server that cannot be reached is named in one line."""
     assert command("doctor", "http://127.0.0.1:9/v1") == 2
@@ -133,6 +145,19 @@ def test_a_busy_server_is_not_broken(command: Command) -> None:
     with serve("busy") as url:
         assert command("doctor", url) == 0, command.out
     assert "BROKEN" not in command.out
+
+
+def test_an_overloaded_server_is_not_broken(command: Command) -> None:
+    """A chat that has no answer although it was sent four times is a note, because another time it may have one.
+
+    A status of 500 is a template that raises an error.
+    """
+    with serve("overloaded") as url:
+        assert command("doctor", url) == 0, command.out
+    assert "note    server: a chat with earlier turns has no answer: " in command.out
+    with serve("refused") as url:
+        assert command("doctor", url) == 1, command.out
+    assert "a chat with a system turn has no answer: the server's template refuses it" in command.out
 
 
 @pytest.mark.parametrize(
@@ -169,3 +194,15 @@ def test_noise_is_no_second_build() -> None:
             answers[place] = [{key: value - 0.3 for key, value in each.items()} for each in answers[place]]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]
+
+
+def test_texts_that_differ_by_chance_are_no_second_build() -> None:
+    """A second text is told only if it comes at equal steps, and at least three times."""
+    chance = Random(0)
+    alarms = sum(bool(find_regular_text(chance.choices("ab", (4, 1), k=20))) for _ in range(2000))
+    assert alarms < 20
+    assert find_regular_text(list("aabaaaab" * 2 + "aaba")) == []
+    assert find_regular_text(list("aaaabaaaabaaaaaaaaaa")) == []
+    assert find_regular_text(list("aabaa" * 4)) == [2, 7, 12, 17]
+    assert find_regular_text(list("aabaa" * 3 + "aacaa")) == []
+    assert find_regular_text([]) == []

@@ -51,7 +51,7 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
         ),
         (
             ["--length", "9x"],
-            "--length[0]='9x' is invalid; give 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, … 16m or a whole number",
+            "--length[0]='9x' is invalid; give 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, … 16m or a whole number from 250",
         ),
         (
             ["--tasks", "helmet_recall:method=retreive", "--length", "8k", "--model", "longctx/lexical"],

@@ -389,16 +389,19 @@ class RealCachedServer(ModelServer):
             choice["logprobs"] = {"content": written["content"]}
         return self.reply(choice, usage)
 
+    def change(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        """Return the messages of a chat as far as the stack in front of the model passes them on."""
+        kept = [dict(each) for each in messages if not (self.drops_system and each["role"] == "system")]
+        for each in kept:
+            quarter = len(each["content"]) // 4
+            if self.drops_middle and quarter > 300:
+                each["content"] = each["content"][:quarter] + each["content"][-quarter:]
+        return kept
+
     def _tokens(self, body: dict[str, Any]) -> list[int]:
         """Return the tokens of a prompt, as the stack in front of the model makes them."""
         if "prompt" in body:
             return list(self.model.tokenizer(body["prompt"])["input_ids"])
-        messages = [dict(each) for each in body["messages"]]
-        if self.drops_system:
-            messages = [each for each in messages if each["role"] != "system"]
-        for each in messages:
-            quarter = len(each["content"]) // 4
-            if self.drops_middle and quarter > 300:
-                each["content"] = each["content"][:quarter] + each["content"][-quarter:]
+        messages = self.change(body["messages"])
         template: Any = self.model.tokenizer.apply_chat_template
         return list(template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])

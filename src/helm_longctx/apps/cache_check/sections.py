@@ -105,7 +105,7 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         names = ", ".join(f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
-            f" --tie {LEAST_TIE:g} counts them."
+            f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
         )
     is_exact = any(each.copy for each in replies)
     noise = max((each.noise for each in cells if each.n), default=0.0)

@@ -7,6 +7,7 @@ There are three ways: `echo` with `logprobs` in OpenAI's completions (vLLM, SGLa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
@@ -35,14 +36,14 @@ _TOP = {ECHO: "logprobs", PROMPT_LOGPROBS: "prompt_logprobs", GENERATE: "top_log
 """The field with the number of the most likely tokens."""
 
 COPIED, NEW = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4), " zebra"
-"""The two parts of the probe: every language model predicts the end of the first, and none the second.
+"""The two parts of the probe: every language model predicts the end of the first better than its start, and the second.
 
 Some servers give a token the number of another one: llama-cpp-python gives its repetition's, if the model has no token
 for the start of a text.
 """
 
-LEAST = -3.0
-"""Smallest log-probability of a predicted token in the probe: of the last one, and in the mean of the second half."""
+APART = 2.0
+"""Nats by which the probe's parts differ. Only differences count, so that a damaged model can be compared, too."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,13 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
             continue
         tokens = result.completions[0].tokens
         start = find_answer_start([token.text for token in tokens], NEW.strip()) or len(tokens) - 1
-        copied = [token.logprob for token in tokens[len(tokens) // 2 : start]]
-        mean = sum(copied) / max(len(copied), 1)
-        if copied and min(mean, copied[-1]) >= LEAST and tokens[start].logprob < mean:
-            return way, ""
+        values = [token.logprob for token in tokens]
+        first, copied = values[1 : start // 4], values[start // 2 : start]
+        if first:
+            # The last copied token and the new one tell whether tokens have the numbers of their neighbours.
+            is_aligned = copied[-1] > max(values[start] + APART, fmean(copied) - APART)
+            if is_aligned and fmean(copied) - fmean(first) > APART:
+                return way, ""
         reasons.append(f"{way}: its numbers are not those of the text's tokens, or the model cannot repeat a text")
     return None, "; ".join(reasons)
 
