@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,7 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Board, make_boards, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
 from helm_longctx.results.leaderboard import schema as schemas
-from helm_longctx.results.reading import read_results
+from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import has_pages, suite_folder, suite_path, write_reference
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
@@ -67,39 +68,35 @@ def summarize(
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
-    boards = _write_pages(suite, output_path, schema_path, local_path, quiet=as_json)
-    if as_json:
-        rows = list(leaderboard_rows(boards))
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    else:
-        print_scores(suite_folder(output_path, suite), boards)
-
-
-def _write_pages(
-    suite: str, output_path: Path, schema_path: Path | None, local_path: Path, *, quiet: bool
-) -> list[Board]:
-    """Write what helm-server shows of a suite, and return its boards, or raise an `InputError`.
-
-    Args:
-        quiet: print HELM's warnings to the standard error.
-    """
     folder = suite_folder(output_path, suite)
     if schema_path:
         schemas.read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
-    from helm_longctx.results.leaderboard.summarizer import write_leaderboard
-
-    with redirect_stdout(sys.stderr) if quiet else nullcontext():
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # HELM prints warnings
         results = read_results(folder, BENCHMARKS, keep_answers=False)
         boards = make_boards(results, BENCHMARKS)
-        try:
-            write_leaderboard(results, boards, suite, output_path, schema_path)
-        except Exception as error:
-            if not is_format_error(error):
-                raise
-            what = f"{type(error).__name__}: {describe_error(error)}"
-            raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
-    return boards
+        _write_pages(results, boards, suite, output_path, schema_path)
+    if as_json:
+        rows = list(leaderboard_rows(boards))
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    else:
+        print_scores(folder, boards)
+
+
+def _write_pages(
+    results: Sequence[Result], boards: Sequence[Board], suite: str, output_path: Path, schema_path: Path | None
+) -> None:
+    """Write what helm-server shows of a suite, or raise an `InputError`. The registries are filled."""
+    from helm_longctx.results.leaderboard.summarizer import write_leaderboard
+
+    try:
+        write_leaderboard(results, boards, suite, output_path, schema_path)
+    except Exception as error:
+        if not is_format_error(error):
+            raise
+        what = f"{type(error).__name__}: {describe_error(error)}"
+        folder = suite_folder(output_path, suite)
+        raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
 
 
 def reference(
@@ -144,7 +141,9 @@ def serve(
         except OSError as error:
             raise InputError(f"port={port} cannot be used ({error.strerror}); choose another with --port") from error
     if schema_path or not has_pages(folder):
-        _write_pages(suite, output_path, schema_path, local_path, quiet=True)
+        fill_registries(local_path)
+        results = read_results(folder, BENCHMARKS, keep_answers=False)
+        _write_pages(results, make_boards(results, BENCHMARKS), suite, output_path, schema_path)
     from helm.benchmark import server
 
     from helm_longctx.results.leaderboard.serving import change_server
