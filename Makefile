@@ -34,8 +34,7 @@ serve: $(VENV)/installed
 
 # Many tests wait for programs, so three processes keep two cores busy, each with one thread for PyTorch. Tests start hundreds of
 # interpreters, which are quicker if Python may keep compiled modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope \
-    --no-loadscope-reorder
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST)

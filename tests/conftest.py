@@ -50,18 +50,6 @@ def pytest_configure(config: pytest.Config) -> None:
     import helm.benchmark.metrics.basic_metrics  # noqa: F401
 
 
-SLOW = (
-    *("tests/test_make.py", "tests/cli/test_gate.py", "tests/guides/", "tests/cli/test_cache_check.py", "tests/e2e/"),
-    *("tests/evaluation/", "tests/fuzz/", "tests/chaos/", "tests/extending/", "tests/cli/test_certify.py"),
-)
-"""Modules that take a minute or more. They come first, so that no process ends with one while the others have nothing to do."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of slow modules first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
-
-
 def pytest_collection_finish() -> None:
     """Leave what the collection made out of garbage collections, each of which would visit millions of its objects."""
     gc.collect()
