@@ -10,7 +10,7 @@ import pytest
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.results.suite import has_pages, report_path
+from helm_longctx.results.suite import PAGES_RECORD, find_chosen_schema, needs_pages, report_path
 from tests.support.commands import Command
 from tests.support.fabricate_runs import long_prompts, write_run
 
@@ -36,13 +36,26 @@ def test_pages_that_are_older_than_what_they_show(command: Command, suite: Path)
     (stats,) = suite.glob("*/stats.json")
     report = report_path(Path("benchmark_output"), "mine") / "index.html"
     report.parent.mkdir(parents=True)
-    assert not has_pages(suite)
+    assert needs_pages(suite)
     for newer in (lambda: stats.touch(), lambda: report.write_text("")):
         assert command("summarize", "--suite", "mine") == 0
-        assert has_pages(suite)
+        assert not needs_pages(suite)
         time.sleep(0.05)
         newer()
-        assert not has_pages(suite)
+        assert needs_pages(suite)
+
+
+def test_pages_with_a_schema_of_the_users(command: Command, suite: Path) -> None:
+    """Pages that are written again keep the user's schema, and pages of HELM's own summarizer are left alone."""
+    assert find_chosen_schema(suite) is None
+    assert command("schema", "--suite", "mine") == 0
+    Path("own.yaml").write_text(command.out)
+    assert command("summarize", "--suite", "mine", "--schema-path", "own.yaml") == 0
+    assert find_chosen_schema(suite) == Path("own.yaml").resolve()
+    assert command("summarize", "--suite", "mine") == 0
+    assert find_chosen_schema(suite) is None
+    (suite / PAGES_RECORD).unlink()
+    assert not needs_pages(suite)
 
 
 def test_a_used_port(command: Command, suite: Path) -> None:

@@ -18,7 +18,7 @@ from helm_longctx.results.boards import Board, make_boards, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
 from helm_longctx.results.leaderboard import schema as schemas
 from helm_longctx.results.reading import Result, read_results
-from helm_longctx.results.suite import has_pages, suite_folder, suite_path, write_reference
+from helm_longctx.results.suite import find_chosen_schema, needs_pages, suite_folder, suite_path, write_reference
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -125,7 +125,8 @@ def serve(
 ) -> None:
     """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses.
 
-    If a run is newer than the suite's pages, or --schema-path is given, `serve` first writes the pages as `summarize`.
+    If a run is newer than the suite's pages, or --schema-path is given, `serve` first writes the pages as `summarize`,
+    with the schema that was given last. Pages of HELM's own summarizer stay as they are.
     """
     folder = suite_folder(output_path, suite)
     if not folder.resolve().is_relative_to(output_path.resolve()):
@@ -140,10 +141,11 @@ def serve(
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise InputError(f"port={port} cannot be used ({error.strerror}); choose another with --port") from error
-    if schema_path or not has_pages(folder):
+    if schema_path or needs_pages(folder):
         fill_registries(local_path)
         results = read_results(folder, BENCHMARKS, keep_answers=False)
-        _write_pages(results, make_boards(results, BENCHMARKS), suite, output_path, schema_path)
+        boards = make_boards(results, BENCHMARKS)
+        _write_pages(results, boards, suite, output_path, schema_path or find_chosen_schema(folder))
     from helm.benchmark import server
 
     from helm_longctx.results.leaderboard.serving import change_server

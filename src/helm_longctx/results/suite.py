@@ -21,7 +21,10 @@ from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.publications import Published
 
 PAGES = "groups.json"
-"""The file of a suite that the summarizer writes last. It is the index of what helm-server shows."""
+"""The index of what helm-server shows of a suite."""
+
+PAGES_RECORD = "pages.json"
+"""The file that our summarizer writes last. It has the `schema_path` that the user gave, or null."""
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
@@ -42,13 +45,23 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     return folder
 
 
-def has_pages(folder: Path) -> bool:
-    """Return whether what helm-server shows of a suite was written, and is not older than a run or a report."""
-    pages = folder / PAGES
+def needs_pages(folder: Path) -> bool:
+    """Return whether helm-server has nothing to show of a suite, or pages of ours older than a run or the report.
+
+    Pages of HELM's own summarizer stay as they are.
+    """
+    record = folder / PAGES_RECORD
+    if not record.is_file():
+        return not (folder / PAGES).is_file()
     changes = [*folder.glob(f"*/{STATS}"), report_path(folder.parent.parent, folder.name) / "index.html"]
-    return pages.is_file() and all(
-        each.stat().st_mtime_ns <= pages.stat().st_mtime_ns for each in changes if each.is_file()
-    )
+    return any(each.stat().st_mtime_ns > record.stat().st_mtime_ns for each in changes if each.is_file())
+
+
+def find_chosen_schema(folder: Path) -> Path | None:
+    """Return the schema file with which a suite's pages were written; None for HELM's, or without pages of ours."""
+    record = folder / PAGES_RECORD
+    path = read_json(record)["schema_path"] if record.is_file() else None
+    return Path(path) if path else None
 
 
 def report_path(output_path: Path, suite: str) -> Path:

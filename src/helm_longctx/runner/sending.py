@@ -85,7 +85,7 @@ def identify(deployment: str) -> dict[str, Any] | None:
 
 
 def has_changed(path: Path, deployment: str) -> bool:
-    """Whether the weights in a model's folder are others than those of a run that was made."""
+    """Whether the weights in a model's folder differ from the weights of an earlier run."""
     now, before = (identify(deployment) or {}).get("digest"), read_model(path).get("digest")
     return None not in (now, before) and now != before
 

@@ -95,7 +95,8 @@ def find_boundary(
         if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
             # A few answers at both ends are not enough if some others differ by chance.
             is_sure = all(each.differs == (number >= place) for number, each in enumerate(shots))
-            rare = (each.line for each in (before, first) if each and _count_equal(shots, each) < QUESTIONS)
+            counts = Counter(each.tokens for each in shots)
+            rare = (each.line for each in (before, first) if each and counts[each.tokens] < QUESTIONS)
             line = 0 if is_sure else next(rare, 0)
         if not line or tried.total() == STEPS:
             break
@@ -111,10 +112,6 @@ def find_boundary(
         return None
     is_counted = all(each.reply.cached_tokens is not None for each in shots)
     return Boundary(first, before, block if block > 1 else 0, is_counted)
-
-
-def _count_equal(shots: Sequence[Shot], shot: Shot) -> int:
-    return sum(each.tokens == shot.tokens for each in shots)
 
 
 def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:

@@ -39,7 +39,7 @@ SIBLINGS, OTHERS = 7, 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
 COLD_FIELDS: tuple[Mapping[str, Any], ...] = ({"cache_prompt": False}, {"cache_salt": "RANDOM"})
-"""Fields that keep a request away from the cache: those of llama.cpp, and those of vLLM and SGLang."""
+"""Fields that keep a request away from the cache: first of llama.cpp, then of vLLM and SGLang."""
 
 PROBE_LINES = 24
 """Lines of the prompt that shows which of these fields a server takes: more than a block of 256 tokens."""

@@ -171,7 +171,7 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
     """Compare the answers in a state with cold ones to the same questions.
 
     Args:
-        replies: those of one length and kind of text.
+        replies: the replies of one length and kind of text.
         tie: see `judge`.
     """
     answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}

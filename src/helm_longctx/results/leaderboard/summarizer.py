@@ -61,7 +61,7 @@ from helm_longctx.results.leaderboard.tables import (
     tag_run,
 )
 from helm_longctx.results.reading import Result, is_published_name, read_results
-from helm_longctx.results.suite import PAGES, report_link
+from helm_longctx.results.suite import PAGES, PAGES_RECORD, report_link
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
@@ -451,8 +451,10 @@ class LongContextSummarizer(Summarizer):
                 _write_json(as_json, table)
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
-        # `has_pages` takes this file as the sign that the others are complete.
         _write_json(folder.with_name(PAGES), self.create_index_tables())
+        is_chosen = self.schema_path not in (None, get_default_schema_path())
+        chosen = str(Path(self.schema_path).resolve()) if is_chosen else None
+        _write_json(folder.with_name(PAGES_RECORD), {"schema_path": chosen})
 
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, in at most two threads, because more only need more memory."""
