@@ -16,7 +16,14 @@ import numpy as np
 import pytest
 import yaml
 
-from helm_longctx.apps.gate.distributions import Point, decide, divergence, find_differing_lengths, visible_divergence
+from helm_longctx.apps.gate.distributions import (
+    Point,
+    decide,
+    divergence,
+    find_differing_lengths,
+    pair_tokens,
+    visible_divergence,
+)
 from helm_longctx.apps.gate.kinds import find_main_kind
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.models.scoring import Distribution
@@ -51,8 +58,8 @@ def weaker(text: str) -> tuple[list[str], list[float]]:
     return tokens, [value + (math.log(0.5) if place >= half else 0) for place, value in enumerate(logprobs)]
 
 
-def read() -> Any:
-    return json.loads(Path("benchmark_output/gates/gate/logprobs.json").read_text())
+def read(suite: str = "gate") -> Any:
+    return json.loads(Path(f"benchmark_output/gates/{suite}/logprobs.json").read_text())
 
 
 def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
@@ -227,8 +234,73 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
         assert "6 questions, 34 requests, and 8 more if BASE is not deterministic" in command.out
         assert not base.bodies
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
-        assert "gate: --logprobs: sim/candidate gives no log-probabilities" in command.err
+        assert "gives no log-probabilities of answers: malformed" in command.err
+        assert "of given texts: sim/candidate: echo: " in command.err
         assert len(base.bodies) == 1  # the probe
+
+
+@pytest.mark.parametrize("kind", ["completions", "chat"])
+def test_servers_that_write_log_probabilities(command: Command, kind: str) -> None:
+    """Servers that tell log-probabilities only of the tokens that they write are compared by their answers, with two
+    requests for each question: an equal pair passes, and a candidate that is less certain is worse."""
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
+    with EchoServer("answers") as base, EchoServer("answers", weaker) as other:
+        register_server(BASE, base.url.removesuffix("/v1"), kind)
+        register_server(CANDIDATE, base.url.removesuffix("/v1"), kind)
+        assert command(*options, "equal") == 0, command.err
+        assert "Answers are compared, up to the first token that differs" in command.out
+        assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 14)
+        assert [part["part"] for part in read("equal")["parts"]] == ["4k answer"]
+        assert len(base.bodies) == 14 + 2  # probes
+        register_server(CANDIDATE, other.url.removesuffix("/v1"), kind)
+        assert command(*options, "worse", "--max-divergence", "0") == 1, command.err
+        assert "6 questions, 18 requests: BASE answers each twice" in command.out
+        (part,) = read("worse")["parts"]
+        assert (part["verdict"], part["divergence"]["n"], part["noise"]) == ("worse", 6, 0)
+        assert part["loss"]["mean"] == pytest.approx(math.log(2))
+        assert ("messages" in other.bodies[-1]) == (kind == "chat")
+
+
+def test_chats_and_completions_are_not_compared(command: Command, base: EchoServer) -> None:
+    """A base that gets completions and a candidate that gets chats end the command before anything is sent."""
+    register_server(CANDIDATE, base.url.removesuffix("/v1"), "chat")
+    assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
+    assert "sim/candidate gets chats and sim/base completions; give both the same type" in command.err
+    assert not base.bodies + base.answered
+
+
+def test_a_busy_server_is_asked_again(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that fail temporarily are sent again, so one command ends; `--max-retries 0` ends it at the first one."""
+    monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
+    calls = 0
+
+    def busy(text: str) -> tuple[list[str], list[float]]:
+        nonlocal calls
+        calls += 1
+        if calls % 5 == 0:
+            raise TimeoutError
+        return copying(text)
+
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs")
+    with EchoServer("echo", busy) as server:
+        register_server(BASE, server.url.removesuffix("/v1"), "completions")
+        register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
+        assert command(*options, "--max-retries", "0") == 2
+        assert "what was compared is kept" in command.err
+        assert command(*options) == 0, command.err
+        assert read()["requests"] == 34
+
+
+def test_a_token_that_differs() -> None:
+    """Answers are compared up to the first token that differs, at which both distributions are known."""
+    first, same, end = (
+        Distribution(text, -0.1, {text: -0.1, other: -3.0})
+        for text, other in ((" a", " b"), (" c", " d"), (" e", " f"))
+    )
+    other = Distribution(" b", -0.2, {" b": -0.2, " a": -1.8})
+    assert pair_tokens([same, first, end], [same, other, end]) == [(same, same), (first, other)]
+    assert other.find_logprob(" a") == other.find_logprob(" z") == -1.8
+    assert divergence(first, other) > 1
 
 
 def test_max_cost(command: Command, base: EchoServer) -> None:

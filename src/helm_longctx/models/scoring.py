@@ -5,10 +5,10 @@ The client of a deployment that can answer them has `score_support`, which the r
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from helm.common.request import GeneratedOutput, Request, Token
+from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.sampling import with_fields
@@ -57,6 +57,17 @@ class SpanRequest(Request):
     top: int = 5
 
 
+@dataclass(frozen=True)
+class AnswerRequest(Request):
+    """A request for an answer and the distributions of a model at its tokens.
+
+    Args:
+        top: number of the most likely tokens at each place.
+    """
+
+    top: int = 5
+
+
 class Distribution(NamedTuple):
     """What is known of a model's distribution at a token.
 
@@ -74,6 +85,24 @@ class Distribution(NamedTuple):
     def best(self) -> str:
         """The most likely token."""
         return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
+
+    def find_logprob(self, text: str) -> float:
+        """Return the log-probability of a token, or the least one that is known if it is not told, which is larger."""
+        return self.logprob if text == self.text else self.top.get(text, min([self.logprob, *self.top.values()]))
+
+
+def with_distributions(result: RequestResult, parts: Sequence[Sequence[Sequence[Any]]]) -> RequestResult:
+    """Return a result of a `SpanRequest` or an `AnswerRequest` with the fields of `Distribution` at each token."""
+    output = result.completions[0]
+    return replace(
+        result, completions=[replace(output, finish_reason={**(output.finish_reason or {}), "spans": parts})]
+    )
+
+
+def distributions_of(result: RequestResult) -> list[list[Distribution]]:
+    """Return the distributions at the tokens of each part that was asked for."""
+    parts = (result.completions[0].finish_reason or {})["spans"]
+    return [[Distribution(*fields) for fields in part] for part in parts]
 
 
 def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, str]]:

@@ -24,11 +24,16 @@ def copying(text: str) -> tuple[list[str], list[float]]:
     return tokens, logprobs
 
 
+WORDS = " yes it is"
+"""What the server writes if it tells log-probabilities of answers."""
+
+
 class EchoServer:
     """Serves one model at an address.
 
     Args:
-        way: how it gives log-probabilities: `echo`, `prompt_logprobs` or `generate`; `none` for a server that does not.
+        way: how it gives log-probabilities: `echo`, `prompt_logprobs` or `generate`; `answers` for those of the tokens
+            that it writes, also in chats; `none` for a server that does not.
         score: the model.
         is_shifted: whether each token has the number of the token after it, as in llama-cpp-python without a token for
             the start of a text.
@@ -55,6 +60,8 @@ class EchoServer:
                     self._send(server.answer(self.path, body))
                 except ValueError as error:
                     self._send({"error": {"message": str(error)}}, 400)
+                except TimeoutError:
+                    self._send({"error": {"message": "overloaded"}}, 503)
 
             def _send(self, content: Any, status: int = 200) -> None:
                 data = json.dumps(content).encode()
@@ -85,6 +92,8 @@ class EchoServer:
             tokens, logprobs = self._scores(body["text"])
             rows = [[value, 7, token] for token, value in zip(tokens, logprobs, strict=True)]
             return {"text": " yes", "meta_info": {"input_token_logprobs": rows, "prompt_tokens": len(rows)}}
+        if self.way == "answers" and body.get("logprobs"):
+            return self._write(path, body)
         if path != "/v1/completions":
             raise ValueError(f"no route {path}")
         usage = {"prompt_tokens": len(self.score(body["prompt"])[0]), "completion_tokens": 1}
@@ -109,6 +118,33 @@ class EchoServer:
             raise ValueError("Unrecognized request argument supplied")
         else:
             self.answered.append(body["prompt"])
+        return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
+
+    def _write(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Write the same words after each prompt, the first of which its model finds less likely than another one."""
+        if body.get("echo"):
+            raise ValueError("echo is not supported")
+        self.bodies.append(body)
+        prompt = body["prompt"] if "prompt" in body else "".join(turn["content"] for turn in body["messages"])
+        rows = [
+            (token, value, {token: value, " no": -1.5})
+            for token, value in list(zip(*self.score(prompt + WORDS), strict=True))[-3:]
+        ]
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
+        if path == "/v1/completions":
+            tokens, values, tops = map(list, zip(*rows, strict=True))
+            choice |= {"text": WORDS, "logprobs": {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops}}
+        else:
+            content = [
+                {
+                    "token": token,
+                    "logprob": value,
+                    "top_logprobs": [{"token": name, "logprob": p} for name, p in top.items()],
+                }
+                for token, value, top in rows
+            ]
+            choice |= {"message": {"role": "assistant", "content": WORDS}, "logprobs": {"content": content}}
+        usage = {"prompt_tokens": len(self.score(prompt)[0]), "completion_tokens": len(rows)}
         return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
 
     def _scores(self, text: str) -> tuple[list[str], Sequence[float | None]]:

@@ -102,7 +102,7 @@ def gate(
 
     The exit status is 0 if it is no worse at each length, 1 if it is worse, and 3 if the sample cannot tell. It can be
     interrupted and repeated: no answer is paid for twice. With --logprobs a few questions are enough, and both must
-    give log-probabilities of given texts. Needs an extra: pip install 'helm-longctx\[report]'.
+    give log-probabilities of given texts or of their answers. Needs an extra: pip install 'helm-longctx\[report]'.
     """
     require("report", "gate")
     arguments = {"suite": "gate", **{name: value for name, value in options.items() if value is not None}}
@@ -183,7 +183,13 @@ def _compare_distributions(
     """Compare the distributions of both arms, and return the exit status."""
     from helm_longctx.apps.gate import distributions
     from helm_longctx.apps.gate.kinds import find_main_kind
-    from helm_longctx.apps.gate.teacher_forcing import check_arms, cost_of_question, force_answers, read_questions
+    from helm_longctx.apps.gate.teacher_forcing import (
+        cost_of_question,
+        find_way,
+        force_answers,
+        make_arms,
+        read_questions,
+    )
     from helm_longctx.config.plan import make_plan, make_runner, use_settings
 
     configs = _load_configs(models, arguments)
@@ -193,12 +199,12 @@ def _compare_distributions(
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plans = [make_plan(each) for each in configs]
-            runner = make_runner(config)
+            runner, way = make_runner(config), find_way(models)
             most = int(arguments.get("max_eval_instances") or distributions.QUESTIONS)
-            asked = [each for spec in plans[0].specs for each in read_questions(runner, spec, most)]
-        print(distributions.describe_sample(asked, margin, goal.power))
+            asked = [each for spec in plans[0].specs for each in read_questions(runner, spec, most, way)]
+        print(distributions.describe_sample(asked, margin, goal.power, way))
         costs = (
-            cost_of_question(estimate_tokens(each.prompt), models, not margin or number < distributions.TWICE)
+            cost_of_question(estimate_tokens(each.text), models, way, not margin or number < distributions.TWICE)
             for number, each in enumerate(asked)
         )
         if dollars := sum(costs):
@@ -206,9 +212,13 @@ def _compare_distributions(
         if config.dry_run:
             return 0
         with redirect_stdout(prints):
-            clients = check_arms(runner, models)
+            arms, found_way = make_arms(runner, models, way)
+        if found_way is not way:
+            way = found_way
+            print("One of them reads no texts:", distributions.describe_sample(asked, margin, goal.power, way))
+        with redirect_stdout(prints):
             kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
-            points, requests = force_answers(clients, models, asked, kept, margin, most_dollars)
+            points, requests = force_answers(arms, models, asked, kept, margin, way, most_dollars)
     parts, verdict = distributions.decide(points, margin)
     differences = distributions.find_differing_lengths(points)
     kind = find_main_kind(points) if differences else None
@@ -217,7 +227,7 @@ def _compare_distributions(
     results["kind"] = kind and kind._asdict()
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")
-    print_table(distributions.parts_table(parts))
+    print_table(distributions.parts_table(parts, way))
     if differences:
         print(distributions.explain_differences(differences, margin), kind.text if kind else "")
     print(f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}")

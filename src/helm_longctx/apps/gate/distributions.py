@@ -3,12 +3,16 @@
 The base answers each question once. Then both arms read the same texts: the prompt with the base's answer, and the
 prompt with the gold answer. At the tokens of both answers, and at stretches of the prompt, their most likely tokens
 tell how far the distributions differ.
+
+A server that gives log-probabilities only of the tokens that it writes cannot read texts. Then both arms answer, and
+their answers are compared up to the first token that differs, because up to there both have written the same text.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
@@ -17,7 +21,8 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
 from helm_longctx.errors import InputError
-from helm_longctx.models.scoring import SEPARATOR, Distribution, SpanRequest
+from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.models.scoring import SEPARATOR, AnswerRequest, Distribution, SpanRequest, distributions_of
 from helm_longctx.models.token_kinds import find_kind
 from helm_longctx.results.boards import label
 from helm_longctx.results.statistics.comparison import sign_test, smallest_shares
@@ -45,16 +50,37 @@ SMALLEST = 1e-9
 SPREAD = 0.05
 """Assumed standard deviation of a part's divergence between questions, in nats, for the power that is told before."""
 
-REQUESTS_OF_ARMS = (3, 2)
-"""Requests for each question to the base, which also writes the answer, and to the candidate."""
 
-REQUESTS = sum(REQUESTS_OF_ARMS)
+class Way(NamedTuple):
+    """How distributions are compared: the number of requests about a question, and of places.
 
-READS = 2
-"""Requests with which an arm reads the texts of a question."""
+    Args:
+        base, candidate: requests to each arm.
+        again: further requests to the base, which then does everything twice.
+        places: parts of each length.
+        twice, about: what the base does twice, and what the table says.
+    """
+
+    base: int
+    candidate: int
+    again: int
+    places: int
+    twice: str
+    about: str
+
+    def count(self, reads_twice: bool = False) -> int:
+        """Return the number of requests about a question."""
+        return self.base + self.candidate + self.again * reads_twice
+
+
+TEXTS = Way(3, 2, 2, len(DEPTHS) + 2, "reads each text twice", "Both read the same texts.")
+"""Both arms read the same texts. The base also writes the answer."""
+
+ANSWERS = Way(1, 1, 1, 1, "answers each twice", "Answers are compared, up to the first token that differs.")
+"""Both arms answer."""
 
 TWICE = 2
-"""The first questions of a comparison, whose texts the base reads twice, to see how far it differs from itself."""
+"""The first questions of a comparison, which the base reads twice, to see how far it differs from itself."""
 
 LEAST_REST = 0.01
 """The least probability of all other tokens by which a change of a log-probability is divided."""
@@ -71,15 +97,22 @@ class Asked(NamedTuple):
 
     Args:
         length: the length; None if the benchmark has no lengths.
-        prompt: the prompt as a completion.
+        prompt: the prompt as a completion, or the last turn of a chat.
         gold: the first gold answer.
         group: the cluster of the question.
+        messages: the earlier turns of a chat; None for a completion.
     """
 
     length: int | None
     prompt: str
     gold: str
     group: str
+    messages: Sequence[Mapping[str, Any]] | None = None
+
+    @property
+    def text(self) -> str:
+        """All turns, to estimate their tokens."""
+        return "\n".join([*(str(turn["content"]) for turn in self.messages or ()), self.prompt])
 
 
 class Point(NamedTuple):
@@ -128,33 +161,48 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     return max(math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in [*pairs, rest] if p > 0), 0.0)
 
 
-def write_answer(asked: Asked, client: Any, deployment: str) -> RequestResult:
-    """Return the base's answer to a question; raise an `InputError` if there is none."""
-    request = Request(
-        model=deployment,
-        model_deployment=deployment,
-        prompt=asked.prompt,
-        max_tokens=ANSWER_TOKENS,
-        temperature=0,
-    )
-    result: RequestResult = client.make_request(request)
-    if not result.success:
-        raise InputError(f"gate: {deployment} does not answer: {result.error}")
-    return result
+Send = Callable[[Request], RequestResult]
+"""(request) → its result. Raises a `FailureError` if there is none."""
 
 
 def compare(
-    asked: Asked, answer: str, clients: Sequence[Any], deployments: tuple[str, str], reads_twice: bool = False
+    asked: Asked, arms: Sequence[Send], deployments: tuple[str, str], way: Way, reads_twice: bool = False
+) -> tuple[list[Point], Usage | None]:
+    """Ask both arms about a question; return what was compared, and the usage of the base's answer.
+
+    Args:
+        arms: send requests to the base and to the candidate.
+        reads_twice: whether the base reads or answers again, as a candidate that is equal to it.
+
+    Raises:
+        InputError: the arms divide the same text into other tokens.
+        FailureError: a request has no answer.
+    """
+    base, candidate = deployments
+    fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
+    if way is TEXTS:
+        answer = arms[0](Request(base, base, **fields))
+        return list(compare_texts(asked, answer.completions[0].text, arms, deployments, reads_twice)), usage_of(answer)
+    asks = partial(AnswerRequest, messages=asked.messages, top=TOP, **fields)
+    results = [arms[0](asks(base, base)), arms[1](asks(candidate, candidate))]
+    if reads_twice:
+        results.append(arms[0](asks(base, base, random=AGAIN)))
+    one, other, *again = (distributions_of(result)[0] for result in results)
+    points = [_measure(asked, "answer", one, other, again[0] if again else None)] if one and other else []
+    return points, usage_of(results[0])
+
+
+AGAIN = "again"
+"""The value of a request's `random` with which the request cache does not answer."""
+
+
+def compare_texts(
+    asked: Asked, answer: str, arms: Sequence[Send], deployments: tuple[str, str], reads_twice: bool = False
 ) -> Iterator[Point]:
-    """Let both arms read a question with its answers, and yield what was compared.
+    """Let both arms read a question with its answers, and yield what was compared; see `compare`.
 
     Args:
         answer: the base's answer.
-        clients: the clients of the base and of the candidate.
-        reads_twice: whether the base reads again, as a candidate that is equal to it.
-
-    Raises:
-        InputError: the arms have other tokens.
     """
     gap = "" if asked.prompt[-1:].isspace() else SEPARATOR
     size = len(asked.prompt)
@@ -164,30 +212,48 @@ def compare(
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
     texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
-    readers: list[tuple[Any, str, str | None]] = [(*each, None) for each in zip(clients, deployments, strict=True)]
+    readers: list[tuple[Send, str, str | None]] = [(*each, None) for each in zip(arms, deployments, strict=True)]
     if reads_twice:
-        # With a value of `random`, the request cache does not answer.
-        readers.append((clients[0], deployments[0], "again"))
+        readers.append((arms[0], deployments[0], AGAIN))
     for text, places in texts:
         found = [
-            client.read_distributions(
-                SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP, random=chance)
+            distributions_of(
+                send(SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP, random=chance))
             )
-            for client, name, chance in readers
+            for send, name, chance in readers
         ]
         for place, one, other, *again in zip(places, *found, strict=True):
             _check_tokens(one, other, deployments)
             if one:
-                yield Point(
-                    asked.length,
-                    place,
-                    asked.group,
-                    fmean(map(divergence, one, other)),
-                    fmean(a.best == b.best for a, b in zip(one, other, strict=True)),
-                    fmean(a.logprob - b.logprob for a, b in zip(one, other, strict=True)),
-                    fmean(map(divergence, one, again[0])) if again else None,
-                    _average_kinds(one, other, again[0] if again else one),
-                )
+                yield _measure(asked, place, one, other, again[0] if again else None)
+
+
+def _measure(
+    asked: Asked,
+    place: str,
+    one: Sequence[Distribution],
+    other: Sequence[Distribution],
+    again: Sequence[Distribution] | None,
+) -> Point:
+    """Compare the distributions of both arms, and of the base's second reading, up to the first token that differs."""
+    pairs, repeated = pair_tokens(one, other), pair_tokens(one, one if again is None else again)
+    return Point(
+        asked.length,
+        place,
+        asked.group,
+        fmean(divergence(a, b) for a, b in pairs),
+        fmean(a.best == b.best for a, b in pairs),
+        fmean(a.logprob - b.find_logprob(a.text) for a, b in pairs),
+        fmean(divergence(a, b) for a, b in repeated) if again else None,
+        _average_kinds(pairs, repeated),
+    )
+
+
+def pair_tokens(one: Sequence[Distribution], other: Sequence[Distribution]) -> list[tuple[Distribution, Distribution]]:
+    """Return the distributions after the same text: the last pair is that at the first token that differs."""
+    pairs = list(zip(one, other, strict=False))
+    end = next((n for n, (a, b) in enumerate(pairs) if a.text != b.text), len(pairs))
+    return pairs[: end + 1]
 
 
 def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]) -> None:
@@ -201,13 +267,13 @@ def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], de
 
 
 def _average_kinds(
-    one: Sequence[Distribution], other: Sequence[Distribution], again: Sequence[Distribution]
+    pairs: Sequence[tuple[Distribution, Distribution]], repeated: Sequence[tuple[Distribution, Distribution]]
 ) -> dict[str, tuple[int, float, float]]:
     """Return how far log-probabilities are apart for each kind of tokens; see `Point.kinds`."""
     values: dict[str, list[tuple[float, float]]] = defaultdict(list)
     before = ""
-    for a, b, repeated in zip(one, other, again, strict=True):
-        change = abs(a.logprob - b.logprob) - abs(a.logprob - repeated.logprob)
+    for (a, b), (_, second) in zip(pairs, repeated, strict=False):
+        change = abs(a.logprob - b.find_logprob(a.text)) - abs(a.logprob - second.find_logprob(a.text))
         for kind in {"", *(find_kind(text) for text in (before, a.text) if text)}:
             values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
         before = a.text
@@ -322,7 +388,7 @@ def visible_divergence(questions: int, parts: int, margin: float, spread: float,
     return margin + quantiles * spread / math.sqrt(questions)
 
 
-def describe_sample(asked: Sequence[Asked], margin: float, power: float) -> str:
+def describe_sample(asked: Sequence[Asked], margin: float, power: float, way: Way) -> str:
     """Say which requests a comparison sends, and what it finds."""
     count = len({each.group for each in asked})
     lengths = len({each.length for each in asked})
@@ -331,22 +397,22 @@ def describe_sample(asked: Sequence[Asked], margin: float, power: float) -> str:
         shares = smallest_shares(questions, ONE_SIDED / max(lengths, 1), power)
         exact, noisy = ("none" if each is None else f"{each:.0%}" for each in shares)
         return (
-            f"{len(asked)} questions, {(REQUESTS + READS) * len(asked)} requests: BASE reads each text twice. A"
-            f" candidate is found with a probability of {share(power)} if it differs from BASE in {exact} of the"
-            f" {questions} questions of a length; if BASE is not deterministic, if it is farther from BASE than BASE"
+            f"{len(asked)} questions, {way.count(True) * len(asked)} requests: BASE {way.twice}. A candidate is found"
+            f" with a probability of {share(power)} if it differs from BASE in {exact} of the {questions} questions of"
+            f" a length; if BASE is not deterministic, if it is farther from BASE than BASE"
             f" from itself in {noisy} of them (--max-divergence 0)."
         )
-    parts = lengths * (len(DEPTHS) + 2)
+    parts = lengths * way.places
     found = visible_divergence(count // max(lengths, 1), parts, margin, SPREAD, power)
     return (
-        f"{len(asked)} questions, {REQUESTS * len(asked) + READS * min(TWICE, len(asked))} requests, and"
-        f" {READS * max(len(asked) - TWICE, 0)} more if BASE is not deterministic. A part whose mean divergence is at"
-        f" least {decimals(found, 3)} nats is called worse with a probability of {share(power)}, if it varies by"
+        f"{len(asked)} questions, {way.count() * len(asked) + way.again * min(TWICE, len(asked))} requests, and"
+        f" {way.again * max(len(asked) - TWICE, 0)} more if BASE is not deterministic. A part whose mean divergence is"
+        f" at least {decimals(found, 3)} nats is called worse with a probability of {share(power)}, if it varies by"
         f" {SPREAD:g} nats between questions; up to {margin:g} nats are accepted (--max-divergence)."
     )
 
 
-def parts_table(parts: Sequence[Part]) -> Table:
+def parts_table(parts: Sequence[Part], way: Way) -> Table:
     """Return the table that the terminal shows."""
     numbers = ("questions", "divergence", "noise", "same token", "loss")
     rows = [
@@ -358,9 +424,9 @@ def parts_table(parts: Sequence[Part]) -> Table:
         for part in parts
     ]
     about = (
-        "Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the base is from"
-        " itself when it reads the same text again. Loss is what the candidate loses on the same"
-        " tokens. Both are in nats, with 95 % intervals."
+        f"{way.about} Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the"
+        " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats,"
+        " with 95 % intervals."
     )
     return text_table("Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers)
 

@@ -3,51 +3,72 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.local_context import LocalContext
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.apps.gate.distributions import (
     ANSWER_TOKENS,
+    ANSWERS,
     NOISY,
-    READS,
-    REQUESTS,
-    REQUESTS_OF_ARMS,
+    TEXTS,
     TWICE,
     Asked,
     Point,
+    Send,
+    Way,
     compare,
-    write_answer,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.failures import FailureError
+from helm_longctx.failures import FailureError, failure_of
+from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
-from helm_longctx.models.apis.usage import Usage, usage_of
-from helm_longctx.models.scoring import ScoringRequest, check_scoring
+from helm_longctx.models.apis.sending import Sender, ask_again
+from helm_longctx.models.apis.usage import Usage
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.sending import find_client
+from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spool import Spool, make_scenario
 from helm_longctx.runs.journal import SealedLines
 from helm_longctx.tasks.entry import arguments_of_method, method_for
 from helm_longctx.tasks.task import LIKELIHOOD
 
 
-def read_questions(runner: LongContextRunner, spec: RunSpec, most: int) -> Iterator[Asked]:
-    """Yield questions of a run with their first gold answers, evenly spaced, as completions.
+def find_way(deployments: tuple[str, str]) -> Way:
+    """Return how two deployments are compared, without a request: chats only by their answers.
+
+    Raises:
+        InputError: only one of them sends chats.
+    """
+    styles = [deployment_style(name) for name in deployments]
+    if "chat" not in styles:
+        return TEXTS
+    if "completion" in styles:
+        names = [deployments[styles.index(style)] for style in ("chat", "completion")]
+        raise InputError(f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type")
+    return ANSWERS
+
+
+def read_questions(runner: LongContextRunner, spec: RunSpec, most: int, way: Way) -> Iterator[Asked]:
+    """Yield questions of a run with their first gold answers, evenly spaced.
 
     Args:
         spec: the run of the base.
         most: number of questions.
+        way: with `TEXTS`, the questions are completions; otherwise chats.
 
     Raises:
         InputError: the data is missing, or a question has no gold answer.
     """
     arguments = arguments_of_method(spec.adapter_spec.method)
-    method = method_for(arguments.get("style", "auto"), arguments.get("truncation", "auto"), LIKELIHOOD)
+    style = arguments.get("style", "auto" if way is TEXTS else "chat")
+    method = method_for(style, arguments.get("truncation", "auto"), LIKELIHOOD)
     spec = replace(
         with_deployments_tokenizer(spec), adapter_spec=replace(spec.adapter_spec, method=method, num_trials=1)
     )
@@ -58,33 +79,60 @@ def read_questions(runner: LongContextRunner, spec: RunSpec, most: int) -> Itera
         for each in (requests[place * len(requests) // count] for place in range(count)):
             request = each.whole()
             assert isinstance(request, ScoringRequest)
-            if request.messages is not None:
-                raise InputError("gate: --logprobs compares completions; leave out style=chat")
-            group = str(each.sample.group or each.state.instance.id)
-            yield Asked(length, request.prompt, request.answers[0], f"{each.state.instance.sub_split} {group}")
+            if request.messages is not None and way is TEXTS:
+                raise InputError("gate: --logprobs compares completions of these deployments; leave out style=chat")
+            group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
+            yield Asked(length, request.prompt, request.answers[0], group, request.messages)
 
 
-def check_arms(runner: LongContextRunner, deployments: tuple[str, str]) -> list[Any]:
-    """Return the clients of both arms.
+def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way) -> tuple[list[Send], Way]:
+    """Return what sends requests to both arms, and how they are compared: by texts, if both can read them.
 
     Raises:
-        InputError: one cannot be made, or gives no log-probabilities of texts.
+        InputError: one cannot be made, or gives no log-probabilities.
     """
     context = runner.executor.context
     if not isinstance(context, LocalContext):
         raise InputError("gate: --logprobs needs clients in this process, not a HELM server")
-    clients = [find_client(context, name) for name in deployments]
+    senders = [make_sender(context, name) for name in deployments]
+    clients: list[Any] = [each.client for each in senders]
     for client, name in zip(clients, deployments, strict=True):
-        check_scoring(client, name, "gate: --logprobs")
-    return clients
+        if not getattr(client, "gives_distributions", False):
+            raise InputError(
+                f"gate: --logprobs: {name} ({type(client).__name__}) gives no log-probabilities; use a local model, or"
+                " a server with OpenAI's protocol"
+            )
+    pairs = list(zip(clients, deployments, strict=True))
+    reasons = [f"{name}: {reason}" for client, name in pairs if way is TEXTS and (reason := client.score_support())]
+    if reasons or way is ANSWERS:
+        way = ANSWERS
+        for client, name in pairs:
+            probe = AnswerRequest(name, name, prompt=PROBE, max_tokens=4, temperature=0)
+            if failure_of(result := ask_again(client.make_request, probe)):
+                texts = f" Log-probabilities of given texts: {reasons[0]}" if reasons else ""
+                raise InputError(
+                    f"gate: --logprobs: {name} gives no log-probabilities of answers: {result.error}.{texts}"
+                )
+    return [partial(_send, sender) for sender in senders], way
+
+
+PROBE = "One, two, three, four,"
+
+
+def _send(sender: Sender, request: Request) -> RequestResult:
+    result = sender(request).result
+    if (failure := failure_of(result)) is not None:
+        raise FailureError(failure, result.error or "")
+    return result
 
 
 def force_answers(
-    clients: Sequence[Any],
+    arms: Sequence[Send],
     deployments: tuple[str, str],
     asked: Sequence[Asked],
     path: Path,
     margin: float,
+    way: Way,
     most_dollars: float | None = None,
 ) -> tuple[list[Point], int]:
     """Return what was compared of all questions, and the number of requests.
@@ -93,6 +141,7 @@ def force_answers(
     all others, too, if it differs from itself, or if the margin is 0.
 
     Args:
+        arms, way: see `make_arms`.
         path: the file that keeps what was compared.
         margin: the divergence that is accepted, in nats.
         most_dollars: the limit on the cost of all requests, which is checked before each question.
@@ -108,33 +157,31 @@ def force_answers(
         for number, each in enumerate(asked):
             is_noisy = any((point.noise or 0) > NOISY * margin for point in found)
             reads_twice = not margin or number < TWICE or is_noisy
-            requests += REQUESTS + READS * reads_twice
-            name = digest("\0".join((*deployments, each.prompt, each.gold)))
+            requests += way.count(reads_twice)
+            name = digest("\0".join((*deployments, each.text, each.gold, *(("answers",) if way is ANSWERS else ()))))
             # A margin of 0 needs the noise of each question, which a command with another one leaves out.
             if name not in kept or (not margin and any(Point(*point).noise is None for point in kept[name])):
                 # No tokenizer makes more tokens than a text has bytes.
-                most_tokens = len(f"{each.prompt} {each.gold}".encode()) + ANSWER_TOKENS
-                dollars = cost_of_question(most_tokens, deployments, reads_twice)
+                most_tokens = len(f"{each.text} {each.gold}".encode()) + ANSWER_TOKENS
+                dollars = cost_of_question(most_tokens, deployments, way, reads_twice)
                 if most_dollars is not None and spent + dollars > most_dollars:
                     raise InputError(
                         f"gate: the next question can cost ${dollars:.4f}, and --max-cost={most_dollars:g} allows"
                         f" ${most_dollars - spent:.4f} more; what was compared is kept in {path}"
                     )
                 try:
-                    answer = write_answer(each, clients[0], deployments[0])
-                    points = compare(each, answer.completions[0].text, clients, deployments, reads_twice)
-                    kept[name] = [list(point) for point in points]
+                    points, usage = compare(each, arms, deployments, way, reads_twice)
                 except FailureError as error:
                     raise InputError(f"gate: {error}; what was compared is kept in {path}") from error
-                usage = usage_of(answer)
                 read = usage.input_tokens + ANSWER_TOKENS if usage else 0
-                spent += cost_of_question(read, deployments, reads_twice) if read else dollars
+                spent += cost_of_question(read, deployments, way, reads_twice) if read else dollars
+                kept[name] = [list(point) for point in points]
                 lines.append([name, kept[name]])
             found += [Point(*point) for point in kept[name]]
     return found, requests
 
 
-def cost_of_question(tokens: int, deployments: tuple[str, str], reads_twice: bool = False) -> float:
+def cost_of_question(tokens: int, deployments: tuple[str, str], way: Way, reads_twice: bool = False) -> float:
     """Return the dollars of all requests about a question; 0 for a deployment whose prices are not known.
 
     Args:
@@ -143,6 +190,5 @@ def cost_of_question(tokens: int, deployments: tuple[str, str], reads_twice: boo
     """
     prices = [find_prices(name) for name in deployments]
     usage = Usage(input_tokens=tokens, output_tokens=ANSWER_TOKENS)
-    base, candidate = REQUESTS_OF_ARMS
-    pairs = zip(prices, (base + READS * reads_twice, candidate), strict=True)
+    pairs = zip(prices, (way.base + way.again * reads_twice, way.candidate), strict=True)
     return sum(requests * (each.dollars(usage) or 0.0) for each, requests in pairs if each)

@@ -1,8 +1,12 @@
 """Log-probabilities of the tokens that a server writes, and the distance between two answers."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
+
+from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.scoring import Distribution
 
 Logprobs = Sequence[Mapping[str, float]]
 """For each token of an answer the log-probabilities of the most likely ones, the chosen one first."""
@@ -21,6 +25,22 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
             yield {token: value, **(top or {})}
     for each in found.get("content") or ():
         yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
+
+
+def read_distributions(body: Mapping[str, Any], text: str) -> list[Distribution]:
+    """Return the distributions at the tokens of an answer.
+
+    Raises a `FailureError` if an answer with a text has none, or if a log-probability is not a finite number up to 0.
+    """
+    found = []
+    for row in read_logprobs(body):
+        if not all(isinstance(value, int | float) and -math.inf < value < 1e-3 for value in row.values()):
+            raise FailureError(Failure.MALFORMED, "a token has no log-probability in the server's answer")
+        token, value = next(iter(row.items()))
+        found.append(Distribution(token, min(value, 0.0), row))
+    if text and not found:
+        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities")
+    return found
 
 
 def mean_difference(ours: Logprobs, theirs: Logprobs) -> float:

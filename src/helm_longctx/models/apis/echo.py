@@ -15,9 +15,10 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.failures import Failure, FailureError, failure_of
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
+from helm_longctx.models.apis.sending import ask_again
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest, scored_output, scored_texts, windows
+from helm_longctx.models.scoring import ScoringRequest, scored_output, scored_texts, windows, with_distributions
 
 ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
 
@@ -94,9 +95,9 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
 def parse_reply(reply: Body) -> RequestResult:
     """Return the result of a shortened reply, whose completion has the tokens."""
     tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
-    reason: Body = {"reason": "endoftext"}
-    reason |= {name: reply[name] for name in ("is_whole", "spans") if name in reply}
-    return RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
+    reason: Body = {"reason": "endoftext", **({"is_whole": reply["is_whole"]} if "is_whole" in reply else {})}
+    result = RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
+    return with_distributions(result, reply["spans"]) if "spans" in reply else result
 
 
 def _read_tokens(way: str, reply: Body) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
@@ -124,7 +125,7 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
     """Return the first way that a server offers, and otherwise why it offers none."""
     reasons = []
     for way in WAYS:
-        result = client.make_request(EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way))
+        result = ask_again(client.make_request, EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way))
         if failure_of(result) is not None:
             reasons.append(f"{way}: {result.error}")
             continue
@@ -170,18 +171,6 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
             raise FailureError(Failure.MALFORMED, "the server's answer has no token of the gold answer")
         outputs.append(scored_output(request.answers[number % len(request.answers)], tokens))
     return _join(results, outputs)
-
-
-def read_distributions(client: Any, request: SpanRequest, way: str) -> list[list[Distribution]]:
-    """Return the distributions at the tokens of each part of a prompt.
-
-    Raises a `FailureError` if the server did not answer.
-    """
-    result = client.make_request(with_fields(EchoRequest, request, way=way))
-    if (failure := failure_of(result)) is not None:
-        raise FailureError(failure, result.error or "")
-    spans = (result.completions[0].finish_reason or {})["spans"]
-    return [[Distribution(text, value, top) for text, value, top in part] for part in spans]
 
 
 def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> RequestResult:

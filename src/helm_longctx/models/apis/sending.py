@@ -157,6 +157,20 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
     return attempt
 
 
+ATTEMPTS = 4
+"""Attempts of a request of a check whose failures can pass."""
+
+
+def ask_again(send: Callable[[Request], RequestResult], request: Request) -> RequestResult:
+    """Send a request of a check, again if a failure can pass, so that a busy server is not taken for a broken one."""
+    for _ in range(ATTEMPTS):
+        result = send(request)
+        failure = failure_of(result)
+        if failure is None or not failure.is_retriable:
+            break
+    return result
+
+
 @contextmanager
 def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterator[_HoldingStore]:
     """Open a store for one look-up. New replies are kept in the attempt instead of the store."""

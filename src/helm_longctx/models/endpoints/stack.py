@@ -17,6 +17,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.failures import failure_of
 from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
 from helm_longctx.models.apis.parameters import Change
+from helm_longctx.models.apis.sending import ask_again
 from helm_longctx.models.apis.usage import find_other_model, usage_of
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
 from helm_longctx.models.token_kinds import KINDS
@@ -42,9 +43,6 @@ _CUT = 0.7
 """A prompt of which the server counts less than this share of what shorter ones let expect is cut."""
 
 _REPEATS = 3
-
-_ATTEMPTS = 4
-"""Attempts of a request whose failures can pass."""
 
 _SAME_REQUESTS, _OPEN_QUESTION, _OPEN_TOKENS = 20, "Tell me about a city by a river.", 16
 """Equal chats that are sent to see whether several builds answer, what they ask, and the tokens of an answer."""
@@ -96,13 +94,7 @@ class Stack:
         )
 
     def _ask(self, messages: Messages, max_tokens: int = 64) -> RequestResult:
-        """Ask, and ask again if a failure can pass, so that a busy server is not taken for a broken one."""
-        for _ in range(_ATTEMPTS):
-            result = self.client.make_request(self._request(messages, max_tokens))
-            failure = failure_of(result)
-            if failure is None or not failure.is_retriable:
-                break
-        return result
+        return ask_again(self.client.make_request, self._request(messages, max_tokens))
 
     def _count(self, messages: Messages) -> int | None:
         """Return the server's count of a chat's tokens; None if there is none."""

@@ -15,7 +15,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
-from helm_longctx.errors import bad_argument
+from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis.protocol import failure_result, turns
 from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
@@ -24,7 +24,8 @@ from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
-from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest
+from helm_longctx.models.sampling import with_fields
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest, with_distributions
 from helm_longctx.tasks.entry import SAMPLING
 
 CHUNK_SIZE = 2048
@@ -136,6 +137,8 @@ class LongContextHuggingFaceClient(CachingClient):
             ModelError: the client does not support a setting of the request, or the model cannot be loaded.
         """
         try:
+            if isinstance(request, SpanRequest | AnswerRequest):
+                return self._read(request)
             return self._score(request) if isinstance(request, ScoringRequest) else self._answer(request)
         except OutOfMemoryError as error:
             # The next request may be shorter, so the run goes on; the same one would fail again.
@@ -162,14 +165,27 @@ class LongContextHuggingFaceClient(CachingClient):
         result = with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
         return with_measures(result, Measures(**response.get("measures", {})))
 
+    gives_distributions = True
+    """Whether it answers a `SpanRequest` and an `AnswerRequest`."""
+
     def score_support(self) -> str:
         """Return why the model gives no log-probabilities of texts: it always does."""
         return ""
 
-    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
-        """Return the distributions at the tokens of each part of a prompt."""
+    def _read(self, request: SpanRequest | AnswerRequest) -> RequestResult:
+        """Return the distributions at the tokens of parts of a prompt, or of the answer, which is written first."""
+        if isinstance(request, AnswerRequest):
+            if request.messages is not None:
+                raise InputError("a local model's answers to chats have no distributions; give style=completion")
+            result = self._answer(request)
+            text, start = request.prompt + result.completions[0].text, len(request.prompt)
+            if len(text) == start:
+                return with_distributions(result, [[]])
+            request = with_fields(SpanRequest, request, prompt=text, spans=((start, len(text)),))
+        else:
+            result = RequestResult(True, [], [GeneratedOutput("", 0, [], {"reason": "endoftext"})], False)
         with self._tokenizer as tokenizer:
-            return read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
+            return with_distributions(result, read_spans(tokenizer, self._weights.load(), request, self._chunk_size))
 
     def _score(self, request: ScoringRequest) -> RequestResult:
         with self._tokenizer as tokenizer:

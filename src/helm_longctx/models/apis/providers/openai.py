@@ -17,13 +17,15 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure, FailureError, check_reason, failure_of_text, label_error
 from helm_longctx.models.apis import batches, echo, protocol, tools
+from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.guard import derive
 from helm_longctx.models.apis.nvcf import FunctionCalls
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
-from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest
+from helm_longctx.models.sampling import with_fields
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest, with_distributions
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -54,6 +56,9 @@ class OpenAIClient(ProviderClient):
     """
 
     takes_tokens = True
+
+    gives_distributions = True
+    """Whether it answers a `SpanRequest` and an `AnswerRequest`, if its server does."""
 
     @property
     def takes_tools(self) -> bool:
@@ -117,25 +122,22 @@ class OpenAIClient(ProviderClient):
             what = "its content is null or of another type"
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
         result = protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
+        if isinstance(request, AnswerRequest):
+            result = with_distributions(result, [read_distributions(reply, text)])
         return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
-        if not isinstance(request, ScoringRequest):
+        if not isinstance(request, ScoringRequest | SpanRequest):
             return super().make_request(request)
         reason = "" if self._way else self.score_support()
         if self._way is None or request.messages:
             reason = reason or "chats have no log-probabilities of given texts"
             return protocol.failure_result(Failure.BAD_REQUEST, reason)
         # `super()` sends each text as any other request, with the cache, the rate and the failures of one.
+        if isinstance(request, SpanRequest):
+            return super().make_request(with_fields(echo.EchoRequest, request, way=self._way))
         return echo.score(super(), request, self._way)
-
-    def read_distributions(self, request: SpanRequest) -> list[list[Distribution]]:
-        """Return the distributions at the tokens of each part of a prompt; raise a `FailureError` without an answer."""
-        reason = "" if self._way else self.score_support()
-        if self._way is None:
-            raise FailureError(Failure.BAD_REQUEST, reason)
-        return echo.read_distributions(super(), request, self._way)
 
     def score_support(self) -> str:
         """Return why the server gives no log-probabilities of texts; empty if it does."""
@@ -175,6 +177,8 @@ class OpenAIClient(ProviderClient):
             "reasoning_effort": settings.reasoning_effort if chats else None,
             "tools": tools.openai_tools(request),
         }
+        if isinstance(request, AnswerRequest):
+            fields |= {"logprobs": True, "top_logprobs": request.top} if chats else {"logprobs": request.top}
         return protocol.fill_body(fields, optional, settings.extra_body)
 
     def _make_library(self, **options: Any) -> Any:
@@ -186,8 +190,8 @@ class OpenAIClient(ProviderClient):
         return None if self._function is None else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
 
     def _stream_fields(self, body: Body) -> Body:
-        # The pieces of a stream have no log-probabilities of the prompt, and the calls of tools are not read from it.
-        is_whole = any(name in body for name in ("echo", "prompt_logprobs", "return_logprob", "tools"))
+        # Log-probabilities and calls of tools are not read from the pieces of a stream.
+        is_whole = any(name in body for name in ("logprobs", "prompt_logprobs", "return_logprob", "tools"))
         streams = (self.settings.stream or body.get("stream")) and not is_whole
         return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
 
