@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.servers.real_model import WORDS
 
 from helm_longctx.apps.gate import distributions
-from helm_longctx.apps.gate.distributions import Asked, Point, compare, decide, write_answer
+from helm_longctx.apps.gate.distributions import TEXTS, Asked, Point, compare, decide
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.local.objects import TransformersClient, TransformersModel
 from helm_longctx.models.local.packaged import SMOLLM2, find_model
@@ -166,9 +166,7 @@ class Models:
         """Return what `gate --logprobs` compares of a question."""
         names = ("base", "candidate")
         OBJECTS.update(zip(names, (self.load(None), self.load(bits)), strict=True))
-        clients = [TransformersClient(name) for name in names]
-        answer = write_answer(asked, clients[0], names[0]).completions[0].text
-        return list(compare(asked, answer, clients, names))
+        return compare(asked, [TransformersClient(name).make_request for name in names], names, TEXTS)[0]
 
 
 def main() -> None:
@@ -195,7 +193,7 @@ def main() -> None:
             return find_by_distributions(points, count, seed)
 
         scores = count_requests(by_scores, 2, options.seeds)
-        tokens = count_requests(by_distributions, distributions.REQUESTS, options.seeds)
+        tokens = count_requests(by_distributions, TEXTS.count(), options.seeds)
         alarms = sum(by_distributions(8, seed) is Verdict.WORSE for seed in range(options.seeds))
         print(f"{bits:4}   {fmean(right):5.0%}   {mean:10.4f}   {scores:>16}   {tokens:>16}   {alarms:4}", flush=True)
 
