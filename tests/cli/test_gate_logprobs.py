@@ -234,8 +234,8 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
         assert "6 questions, 34 requests, and 8 more if BASE is not deterministic" in command.out
         assert not base.bodies
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
-        assert "gives no log-probabilities of answers: malformed" in command.err
-        assert "of given texts: sim/candidate: echo: " in command.err
+        assert "sim/base gives no log-probabilities of answers (" in command.err
+        assert "and sim/candidate gives none of given texts: echo: " in command.err
         assert len(base.bodies) == 1  # the probe
 
 

@@ -19,7 +19,8 @@ from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.models.sampling import with_sampling
+from helm_longctx.models.sampling import with_fields, with_sampling
+from helm_longctx.models.scoring import AnswerRequest, SpanRequest, distributions_of
 from tests.support.programs import run
 
 torch = pytest.importorskip("torch")
@@ -223,6 +224,22 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
     again = with_sampling(replace(asked, random="1"), {**drawn, "sampling_seed": 7}, trial=1)
     assert ours.make_request(again).completions[0].text != answer.text
     assert ours.make_request(asked).cached
+
+
+def test_distributions_of_an_answer(folder: Path) -> None:
+    """The distributions at the tokens of an answer are those of the model that reads it: each token is the best one."""
+    ours = client(folder)
+    asked = with_fields(AnswerRequest, request(TEXT), top=3)
+    result = ours.make_request(asked)
+    (found,) = distributions_of(result)
+    assert completion_text(result) == completion_text(ours.make_request(request(TEXT)))
+    assert "".join(each.text for each in found) == completion_text(result)
+    assert all(each.text == each.best and len(each.top) == 3 for each in found)
+    text = TEXT + completion_text(result)
+    read = ours.make_request(with_fields(SpanRequest, request(text), spans=((len(TEXT), len(text)),), top=3))
+    assert distributions_of(read) == [found]
+    with pytest.raises(InputError, match="give style=completion"):
+        ours.make_request(with_fields(AnswerRequest, chat(TEXT)))
 
 
 @pytest.mark.parametrize(

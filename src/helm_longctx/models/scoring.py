@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 
 from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.sampling import with_fields
 
 WINDOW = 1024
@@ -100,8 +101,14 @@ def with_distributions(result: RequestResult, parts: Sequence[Sequence[Sequence[
 
 
 def distributions_of(result: RequestResult) -> list[list[Distribution]]:
-    """Return the distributions at the tokens of each part that was asked for."""
-    parts = (result.completions[0].finish_reason or {})["spans"]
+    """Return the distributions at the tokens of each part that was asked for.
+
+    Raises a `FailureError` if an answer with a text has none.
+    """
+    output = result.completions[0]
+    parts = (output.finish_reason or {})["spans"]
+    if output.text and not any(parts):
+        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities")
     return [[Distribution(*fields) for fields in part] for part in parts]
 
 

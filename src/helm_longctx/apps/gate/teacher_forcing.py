@@ -30,7 +30,7 @@ from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
 from helm_longctx.models.apis.usage import Usage
-from helm_longctx.models.scoring import AnswerRequest, ScoringRequest
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, distributions_of
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
@@ -103,24 +103,25 @@ def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way)
                 " a server with OpenAI's protocol"
             )
     pairs = list(zip(clients, deployments, strict=True))
-    reasons = [f"{name}: {reason}" for client, name in pairs if way is TEXTS and (reason := client.score_support())]
-    if reasons or way is ANSWERS:
+    reasons = [(name, client.score_support()) for client, name in pairs if way is TEXTS]
+    refusals = [f", and {name} gives none of given texts: {reason}" for name, reason in reasons if reason]
+    if refusals or way is ANSWERS:
         way = ANSWERS
         for client, name in pairs:
-            probe = AnswerRequest(name, name, prompt=PROBE, max_tokens=4, temperature=0)
-            if failure_of(result := ask_again(client.make_request, probe)):
-                texts = f" Log-probabilities of given texts: {reasons[0]}" if reasons else ""
-                raise InputError(
-                    f"gate: --logprobs: {name} gives no log-probabilities of answers: {result.error}.{texts}"
-                )
+            try:
+                probe = AnswerRequest(name, name, prompt="One, two, three, four,", max_tokens=4, temperature=0)
+                distributions_of(_check(ask_again(client.make_request, probe)))
+            except FailureError as error:
+                what = f"{name} gives no log-probabilities of answers ({error})"
+                raise InputError(f"gate: --logprobs: {what}{next(iter(refusals), '')}") from error
     return [partial(_send, sender) for sender in senders], way
 
 
-PROBE = "One, two, three, four,"
-
-
 def _send(sender: Sender, request: Request) -> RequestResult:
-    result = sender(request).result
+    return _check(sender(request).result)
+
+
+def _check(result: RequestResult) -> RequestResult:
     if (failure := failure_of(result)) is not None:
         raise FailureError(failure, result.error or "")
     return result

@@ -27,10 +27,10 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
         yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
 
 
-def read_distributions(body: Mapping[str, Any], text: str) -> list[Distribution]:
-    """Return the distributions at the tokens of an answer.
+def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
+    """Return the distributions at the tokens of an answer; none if the server gives none.
 
-    Raises a `FailureError` if an answer with a text has none, or if a log-probability is not a finite number up to 0.
+    Raises a `FailureError` if a log-probability is not a finite number up to 0.
     """
     found = []
     for row in read_logprobs(body):
@@ -38,8 +38,6 @@ def read_distributions(body: Mapping[str, Any], text: str) -> list[Distribution]
             raise FailureError(Failure.MALFORMED, "a token has no log-probability in the server's answer")
         token, value = next(iter(row.items()))
         found.append(Distribution(token, min(value, 0.0), row))
-    if text and not found:
-        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities")
     return found
 
 

@@ -123,7 +123,7 @@ class OpenAIClient(ProviderClient):
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
         result = protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
         if isinstance(request, AnswerRequest):
-            result = with_distributions(result, [read_distributions(reply, text)])
+            result = with_distributions(result, [read_distributions(reply)])
         return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
