@@ -38,7 +38,7 @@ from helm_longctx.apps.gate.distributions import (
     find_differing_lengths,
 )
 from helm_longctx.failures import Failure, FailureError, failure_of
-from helm_longctx.models.apis.echo import find_span_tokens
+from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
 from helm_longctx.models.scoring import Distribution, SpanRequest, distributions_of, with_distributions
@@ -106,12 +106,13 @@ class ReadingArm:
     def __init__(self, model: Model, upstream: Upstream):
         self.model, self.address = model, upstream.address
         self.client: Any = make_client(Endpoint(upstream.address, "openai", upstream.model, ("completions",)))
+        self.client._way = ECHO  # the command's probe is short, so it does not reach a fault that begins at a length
 
     def __call__(self, request: SpanRequest) -> RequestResult:
         """Return the distributions at the tokens of each part of a text. The whole text is recorded."""
         name, replies = json.dumps([self.address, request.random, request.prompt]), self.model.replies
         if name not in replies.found:
-            result = self.client.make_request(replace(request, spans=((0, len(request.prompt)),)))
+            result = check_result(self.client.make_request(replace(request, spans=((0, len(request.prompt)),))))
             replies.add(name, distributions_of(result)[0])
         rows = [Distribution("", 0.0, {}), *(Distribution(*each) for each in replies.found[name])]
         parts = find_span_tokens([each.text for each in rows], len(request.prompt), request.spans)

@@ -1,7 +1,7 @@
 """Compares our divergence with that of llama.cpp's `llama-perplexity --kl-divergence`, on the same text and weights.
 
-    llama-perplexity -m base.gguf -f text.txt -c 256 --kl-divergence-base base.kld
-    llama-perplexity -m candidate.gguf -c 256 --kl-divergence-base base.kld --kl-divergence
+    llama-perplexity -m base.gguf -f text.txt -c 256 -ctk f32 -ctv f32 -fa off --kl-divergence-base base.kld
+    llama-perplexity -m candidate.gguf -c 256 -ctk f32 -ctv f32 -fa off --kl-divergence-base base.kld --kl-divergence
     python bench/kl_divergence.py base.gguf candidate.gguf text.txt [--context 256]
 
 Both files should have weights in float32 (`dequantize.py`), because llama.cpp rounds what it multiplies with others.

@@ -30,6 +30,7 @@ VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-
         (models({"id": "llama", "context_length": 1000}), 1000),  # OpenRouter
         ((200, [{"id": "llama", "context_length": 2000}]), 2000),  # Together
         (models({"id": "llama", "context_window": 3000}), 3000),  # Groq
+        (models({"id": "llama", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}), 4096),  # llama.cpp
         (models({"id": "llama", "max_input_tokens": 4000}), 4000),  # Anthropic
         (models({"id": "llama", "context_length": None}), None),
         (models({"id": "other", "context_length": 5}, {"id": "llama"}), None),

@@ -215,7 +215,8 @@ def _compare_distributions(
             arms, found_way = make_arms(runner, models, way)
         if found_way is not way:
             way = found_way
-            print("One of them reads no texts:", distributions.describe_sample(asked, margin, goal.power, way))
+            print("One of them reads no given texts, so answers are compared:")
+            print(distributions.describe_sample(asked, margin, goal.power, way))
         with redirect_stdout(prints):
             kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
             points, requests = force_answers(arms, models, asked, kept, margin, way, most_dollars)

@@ -43,9 +43,9 @@ PATIENCE = 20.0
 
 _NEAREST = 5
 
-_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens")
+_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
 """Fields with the length of a context in tokens, in this order: vLLM, SGLang and NIM; OpenRouter and Together; Groq;
-Mistral; Anthropic."""
+Mistral; Anthropic; llama.cpp, in `meta`."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,10 @@ def _get(client: Any, name: str) -> Any:
 
 
 def _model(row: Mapping[str, Any]) -> ListedModel:
+    lengths = {**(row.get("meta") or {}), **row}
     # Some servers send 0 or null for a length that they do not know.
-    context = next((row[field] for field in _CONTEXT if isinstance(row.get(field), int) and row[field] > 0), None)
+    found = (lengths.get(field) for field in _CONTEXT)
+    context = next((length for length in found if isinstance(length, int) and length > 0), None)
     texts = {field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)}
     # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
     return ListedModel(str(row["id"]), context, texts.get("root"), texts.get("shutdown_date"))
