@@ -377,6 +377,7 @@ def test_cold_fields_are_found(command: Command) -> None:
     options = ("--states", "warm", "--questions", "9")
     for server, extra, has_fields in (
         (CachedServer(), (), True),
+        (CachedServer(has_zeros=False), (), True),
         (CachedServer(), ("--cold", "{}"), False),
         (CachedServer(has_counts=False), (), False),
     ):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from helm_longctx.models.endpoints.stack import find_other_build, find_regular_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
-from tests.support.json_http import JsonHandler, serve_handler
+from tests.support.json_http import JsonHandler, ModelServer, serve_handler
 
 FAULTS = {
     "system": r"a system turn of about \d+ tokens is dropped",
@@ -132,6 +134,113 @@ def test_a_second_build_without_log_probabilities(command: Command) -> None:
     with serve("silent builds") as url:
         assert command("doctor", url) == 1, command.out
     assert re.search(FAULTS["builds"], command.out), command.out
+
+
+@dataclass
+class RoundingServer(ModelServer):
+    """A server whose prefix cache rounds what it keeps, behind a router that sends each fifth request to a worse build.
+
+    Each build has a cache of its own. What a build reads from its cache moves an answer by about as much as the builds
+    differ.
+
+    Args:
+        takes: the field that keeps a request away from the cache; other fields are ignored.
+        has_worse: whether there is a worse build; if not, the good one answers all requests.
+        gap: nats by which the builds differ.
+        strict: the builds, `good` and `worse`, that refuse such fields.
+        counts: how cached tokens are counted: "all", "hits" (as vLLM, which counts no 0) or "none".
+        is_busy: whether each fourth request is refused with 503.
+    """
+
+    takes: str = ""
+    has_worse: bool = True
+    gap: float = 0.07
+    strict: tuple[str, ...] = ()
+    counts: str = "all"
+    is_busy: bool = False
+    requests: int = 0
+    salts: list[str] = field(default_factory=list)
+    _kept: set[str] = field(default_factory=set)
+    _chance: Random = field(default_factory=lambda: Random(1))
+
+    def handle(self, handler: JsonHandler) -> None:
+        """Answer a chat, if the server is not busy and the build takes all fields."""
+        body = handler.read_body()
+        self.requests += 1
+        build = "worse" if self.has_worse and self.requests % 5 == 0 else "good"
+        unknown = {"cache_prompt", "cache_salt"} & body.keys()
+        if not handler.path.endswith("/chat/completions"):
+            handler.send_json(404, {"error": {"message": "not found"}})
+        elif self.is_busy and self.requests % 4 == 0:
+            handler.send_json(503, {"error": {"message": "overloaded"}})
+        elif unknown and build in self.strict:
+            handler.send_json(400, {"error": {"message": f"Unrecognized request argument supplied: {unknown.pop()}"}})
+        else:
+            handler.send_json(200, self.answer_as(build, body))
+
+    def answer_as(self, build: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply of a build to a chat."""
+        salt = body.get("cache_salt", "") if self.takes == "cache_salt" else ""
+        self.salts += filter(None, [salt])
+        name = json.dumps([build, salt, body["messages"]])
+        is_hit = name in self._kept and (self.takes != "cache_prompt" or body.get("cache_prompt", True))
+        self._kept.add(name)
+        reply = answer(body, "", 0)
+        usage, choice = reply["usage"], reply["choices"][0]
+        if self.counts == "all" or (self.counts == "hits" and is_hit):
+            usage["prompt_tokens_details"] = {"cached_tokens": (usage["prompt_tokens"] - 1) * is_hit}
+        for token in (choice.get("logprobs") or {}).get("content", ()):
+            token["logprob"] -= self.gap * (build == "worse") + self._chance.uniform(0, 0.12) * is_hit
+        return reply
+
+
+def find_builds(command: Command, server: RoundingServer) -> bool:
+    """Return whether a check finds two builds, and nothing else that is wrong."""
+    with server.serve() as url:
+        status = command("doctor", url)
+    is_found = "two builds answer" in command.out
+    assert status == is_found, command.out
+    assert command.out.count("BROKEN") == is_found, command.out
+    return is_found
+
+
+@pytest.mark.parametrize(
+    ("server", "is_found", "more"),
+    [
+        (RoundingServer(counts="none"), False, 0),
+        (RoundingServer("cache_prompt"), True, 1),
+        (RoundingServer("cache_salt"), True, 2),
+        (RoundingServer("cache_salt", counts="hits"), True, 2),
+        (RoundingServer(), False, 2),
+        (RoundingServer("cache_prompt", strict=("good", "worse")), False, 2),
+        (RoundingServer("cache_prompt", has_worse=False), False, 1),
+    ],
+)
+def test_a_second_build_behind_a_cache_that_rounds(
+    command: Command, server: RoundingServer, is_found: bool, more: int
+) -> None:
+    """Builds that differ less than a cache rounds are found if the server answers past its cache, with few requests.
+
+    A server that ignores or refuses all fields, or counts no cached tokens, is checked as it was before.
+    """
+    usual = RoundingServer(counts="none")
+    find_builds(command, usual)
+    assert find_builds(command, server) is is_found
+    assert server.requests == usual.requests + more
+    assert len(set(server.salts)) == len(server.salts) == (21 if server.takes == "cache_salt" else 0)
+
+
+def test_a_busy_server_with_a_cache_that_rounds(command: Command) -> None:
+    """Which fields a server takes is asked again if it is busy."""
+    assert find_builds(command, RoundingServer("cache_prompt", is_busy=True))
+    assert not find_builds(command, RoundingServer("cache_prompt", is_busy=True, has_worse=False))
+
+
+def test_a_worse_build_that_refuses_the_fields_of_the_good_one(command: Command) -> None:
+    """If only one of two builds takes the fields, the chats are sent without them, so that both builds answer."""
+    server = RoundingServer("cache_prompt", strict=("worse",), gap=1.0)
+    assert find_builds(command, server)
+    assert "4 of 20 replies" in command.out, command.out
 
 
 def test_an_address_that_is_none(command: Command) -> None:

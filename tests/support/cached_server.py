@@ -49,6 +49,7 @@ class CachedServer(ModelServer):
         worse_every: a router sends each so many-th request to a second build, which loses a value in half of its
             answers; 0 for one build.
         has_logprobs, has_counts: whether replies have log-probabilities, and counts of cached tokens.
+        has_zeros: whether a count of cached tokens can be 0. vLLM leaves it out.
     """
 
     block: int = 16
@@ -62,6 +63,7 @@ class CachedServer(ModelServer):
     worse_every: int = 0
     has_logprobs: bool = False
     has_counts: bool = True
+    has_zeros: bool = True
     seed: int = 0
     requests: int = 0
     _blocks: OrderedDict[int, list[str]] = field(default_factory=OrderedDict)
@@ -133,7 +135,7 @@ class CachedServer(ModelServer):
 
     def _reply(self, body: dict[str, Any], text: str, count: int, cached: int) -> dict[str, Any]:
         usage: dict[str, Any] = {"prompt_tokens": count, "completion_tokens": 9}
-        if self.has_counts:
+        if self.has_counts and (cached or self.has_zeros):
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
         if self.has_logprobs and body.get("logprobs"):

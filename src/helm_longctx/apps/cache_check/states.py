@@ -10,7 +10,6 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from random import Random
-from secrets import token_hex
 from typing import Any
 
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -23,8 +22,10 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of, failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
+from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.apis.usage import usage_of
+from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.runner.sending import find_client
 
 ANSWERS = "answers.jsonl"
@@ -38,11 +39,8 @@ BEGINNING = "same beginning"
 SIBLINGS, OTHERS = 7, 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
-COLD_FIELDS: tuple[Mapping[str, Any], ...] = ({"cache_prompt": False}, {"cache_salt": "RANDOM"})
-"""Fields that keep a request away from the cache: first of llama.cpp, then of vLLM and SGLang."""
-
 PROBE_LINES = 24
-"""Lines of the prompt that shows which of these fields a server takes: more than a block of 256 tokens."""
+"""Lines of the prompt that shows which `COLD_FIELDS` a server takes: more than a block of 256 tokens."""
 
 TOP = 5
 """Number of most likely tokens of each position that the server is asked for."""
@@ -118,7 +116,7 @@ class Server:
         self.client = self.connect()
 
     def connect(self) -> OpenAIClient:
-        """Return a client with new connections that asks for log-probabilities."""
+        """Return a client with new connections."""
         with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
             context = LocalContext(str(self.local_path), BlackHoleCacheBackendConfig())
         client = find_client(context, self.deployment)
@@ -126,17 +124,12 @@ class Server:
             what = "does not speak OpenAI's protocol; give a server's address with --model-url"
             raise InputError(f"cache-check: {self.deployment} {what}")
         self.is_chat = client.route(self._request("", is_chat=True)) == CHAT
-        wanted = {"logprobs": True, "top_logprobs": TOP} if self.is_chat else {"logprobs": TOP}
-        client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **wanted})
         return client
 
-    def connect_cold(self) -> OpenAIClient:
-        """Return a client whose requests do not use the cache."""
+    def connect_cold(self, fields: Mapping[str, Any] | None = None) -> OpenAIClient:
+        """Return a client whose requests do not use the cache, with the given fields in place of `cold_fields`."""
         client = self.connect()
-        texts = {
-            name: value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
-            for name, value in self.cold_fields.items()
-        }
+        texts = fill_cold_fields(self.cold_fields if fields is None else fields)
         client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **texts})
         return client
 
@@ -147,25 +140,22 @@ class Server:
         of the same prompt with the fields.
         """
         reply, prompt = Reply(0, seed, "probe"), Question(seed, PROBE_LINES).prompt("probe")
-        self.ask(prompt, reply)
-        if not self.ask(prompt, reply).cached_tokens:
-            return {}
-        for fields in COLD_FIELDS:
-            self.cold_fields = fields
-            found = self.ask(prompt, reply, self.connect_cold())
-            self.cold_fields = {}
-            if not found.failure and found.cached_tokens == 0:
-                return dict(fields)
-        return {}
+
+        def count_cached(fields: Mapping[str, Any]) -> int | None:
+            found = self.ask(prompt, reply, self.connect_cold(fields))
+            return None if found.failure else found.cached_tokens or 0
+
+        count_cached({})
+        return find_cold_fields(count_cached) if count_cached({}) else {}
 
     def _request(self, text: str, is_chat: bool) -> Request:
         messages = [{"role": "user", "content": text}]
         prompt: dict[str, Any] = {"messages": messages} if is_chat else {"prompt": text}
         names = {"model": self.deployment, "model_deployment": self.deployment}
-        return Request(**names, temperature=0.0, max_tokens=self.max_tokens, **prompt)
+        return AnswerRequest(**names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=TOP)
 
     def request(self, prompt: Prompt) -> Request:
-        """Return HELM's request of a prompt: a chat, if the server answers chats."""
+        """Return the request of a prompt, which asks for log-probabilities: a chat, if the server answers chats."""
         return self._request(prompt.text, self.is_chat)
 
     def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:

@@ -6,7 +6,7 @@ Each check sends a few short requests, and compares the server's count of tokens
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import failure_of
+from helm_longctx.failures import Failure, failure_of, failure_of_error
 from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
 from helm_longctx.models.apis.parameters import Change
+from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
+from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
 from helm_longctx.models.apis.usage import find_other_model, usage_of
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.sampling import with_fields
+from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.models.token_kinds import KINDS
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -74,6 +78,8 @@ class Stack:
         self.name = f"endpoint/{endpoint.model}"
         self._template = 0
         """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
+        self._cached: Messages = []
+        """A chat that was sent again, and that the server says it read from its cache; empty if it never says so."""
 
     def find_faults(self) -> Iterator[Finding]:
         """Yield what was found, a line for each check."""
@@ -200,21 +206,20 @@ class Stack:
 
     def _answers(self, messages: Messages) -> list[str]:
         results = [self._ask(messages) for _ in range(_REPEATS)]
+        if any(usage.cached_tokens for usage in map(usage_of, results) if usage):
+            self._cached = messages
         return [result.completions[0].text for result in results if result.completions]
 
     def _check_builds(self) -> Iterator[Finding]:
         """Check whether equal chats are answered by one build.
 
-        Log-probabilities of the answers tell it. Without them, a build at regular steps is told by its text.
+        Log-probabilities of the answers tell it. Without them, a build at regular steps is told by its text. A prefix
+        cache can round what it keeps, so equal chats of one build can differ by as much as those of two. If the server
+        can be asked to, it therefore answers these chats past its cache.
         """
-        wanted = {"logprobs": True, "top_logprobs": _TOP}
-        settings, request = self.client.settings, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS)
-        self.client.settings = replace(settings, extra_body={**(settings.extra_body or {}), **wanted})
-        replies = []
-        for _ in range(_SAME_REQUESTS):
-            with suppress(Exception):  # the packages have their own errors, and a missing reply says nothing here
-                replies.append(self.client.ask(request))
-        self.client.settings = settings
+        cold = find_cold_fields(self._count_cached) if self._cached else {}
+        request = with_fields(AnswerRequest, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS), top=_TOP)
+        replies = self._send_equal(request, cold)
         answers = [tuple(read_logprobs(reply)) for reply in replies]
         texts = [each.text for reply in replies for each in self.client.result(request, reply).completions]
         has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
@@ -228,6 +233,35 @@ class Stack:
             yield None, "the server gives no log-probabilities of answers, so several builds look like noise"
         else:
             yield True, f"{len(answers)} replies to the same chat come from one build"
+
+    @contextmanager
+    def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
+        """Add fields to the requests of the block that keep them away from the server's cache."""
+        settings = self.client.settings
+        body = {**(settings.extra_body or {}), **fill_cold_fields(fields)}
+        self.client.settings = replace(settings, extra_body=body)
+        try:
+            yield
+        finally:
+            self.client.settings = settings
+
+    def _count_cached(self, fields: Mapping[str, Any]) -> int | None:
+        """Send the cached chat with fields; see `find_cold_fields`."""
+        with self._with_fields(fields):
+            usage = usage_of(self._ask(self._cached, 16))
+        return usage.cached_tokens if usage else None
+
+    def _send_equal(self, request: Request, fields: Mapping[str, Any]) -> list[Body]:
+        """Return the replies to equal requests with fields. If another build refuses the fields, none has them."""
+        replies = []
+        for _ in range(_SAME_REQUESTS):
+            try:
+                with self._with_fields(fields):
+                    replies.append(self.client.ask(request))
+            except Exception as error:  # the packages have their own errors, and a missing reply says nothing here
+                if fields and failure_of_error(error) is Failure.BAD_REQUEST:
+                    return self._send_equal(request, {})
+        return replies
 
     def _check_stops(self) -> Iterator[Finding]:
         """Check whether answers end at texts that are often set as stop sequences."""

@@ -1,0 +1,30 @@
+"""Finds the fields of a request that keep it away from a server's prefix cache.
+
+Answers that are read past the cache do not depend on what the server was asked before.
+"""
+
+from collections.abc import Callable, Mapping
+from secrets import token_hex
+from typing import Any
+
+COLD_FIELDS: tuple[Mapping[str, Any], ...] = ({"cache_prompt": False}, {"cache_salt": "RANDOM"})
+"""Fields that keep a request away from the cache: first of llama.cpp, then of vLLM and SGLang."""
+
+
+def find_cold_fields(count_cached: Callable[[Mapping[str, Any]], int | None]) -> dict[str, Any]:
+    """Return the fields of `COLD_FIELDS` with which a server reads nothing from its cache; empty if there are none.
+
+    Args:
+        count_cached: sends, with some fields, a prompt that the server says it reads from its cache, and returns the
+            number of tokens that it reads from there; 0 if it names no number, because vLLM then reads none; None if
+            there is no answer.
+    """
+    return next((dict(fields) for fields in COLD_FIELDS if count_cached(fields) == 0), {})
+
+
+def fill_cold_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as a single request has them: `RANDOM` in a value becomes another text in each call."""
+    return {
+        name: value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
