@@ -217,7 +217,7 @@ class WholePromptAnnotations(AnnotationExecutor):
         self._whole_request = whole_request
 
     def process(self, annotators: list[Annotator], state: RequestState) -> RequestState:
-        """Annotate one state."""
+        """Annotate a state with its whole prompt, and return it with the short one."""
         annotated = super().process(annotators, self._with_whole_request(state))
         return replace(state, annotations=annotated.annotations)
 
