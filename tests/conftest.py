@@ -78,7 +78,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """Return the command."""
+    """Return a callable that runs `helm-longctx` in this process, and keeps what it printed."""
     return Command(monkeypatch, capsysbinary)
 
 

@@ -37,9 +37,10 @@ from helm_longctx.tasks.entry import ARGUMENTS, OUTPUT_LIMITS, Entry, parse_entr
 from helm_longctx.tasks.groups import CLOSED_BOOK
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.metric_names import CONDITIONS
-from helm_longctx.tasks.registry import BENCHMARKS, page_of
+from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC
 from tests.support.boards import make_entry_boards
+from tests.support.tasks import page_of
 
 PACKAGE = "helm_longctx"
 SOURCE = Path(str(resources.files(PACKAGE)))

@@ -21,9 +21,9 @@ from helm_longctx.tasks.entry import ARGUMENTS
 from helm_longctx.tasks.lengths import STANDARD
 from helm_longctx.tasks.methods.registry import load_methods
 from helm_longctx.tasks.metric_names import headline_text
-from helm_longctx.tasks.registry import BENCHMARKS, page_of, read_folders
+from helm_longctx.tasks.registry import BENCHMARKS, read_folders
 from helm_longctx.tasks.task import Task
-from tests.support.tasks import entry_of
+from tests.support.tasks import entry_of, page_of
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {f"helm_longctx/benchmarks/{name}/README.md" for name in ("any_jsonl", "helmet", "mrcr_v2")}

@@ -19,7 +19,7 @@ SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 
 
 def certificate() -> dict[str, Any]:
-    """Read the certificate."""
+    """Return the certificate that the command wrote."""
     return json.loads(Path("out/certificate.json").read_text())
 
 

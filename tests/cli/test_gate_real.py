@@ -25,7 +25,7 @@ QUESTIONS = 12
 
 @pytest.fixture(scope="module")
 def model() -> RealModel:
-    """Return the model."""
+    """Return a real model, or skip the tests if it cannot be fetched."""
     try:
         return RealModel()
     except InputError as error:

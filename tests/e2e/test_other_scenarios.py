@@ -72,7 +72,7 @@ def path_with_encoding(root: Path) -> str:
 
 
 def read(path: Path) -> Any:
-    """Read a JSON file."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text())
 
 

@@ -23,7 +23,7 @@ class Characters:
         self._rng = random.Random(7)
 
     def perfect(self, prompt: str) -> str:
-        """Return the expected verdict."""
+        """Return the expected verdict after a text, as judges that reason do."""
         return f"Step by step … {json.dumps(dict(self._items[prompt].expected))}"
 
     def generous(self, prompt: str) -> str:
@@ -43,12 +43,12 @@ class Characters:
         return TOP if self._items[prompt].kind == "over_long" else self.perfect(prompt)
 
     def moody(self, prompt: str) -> str:
-        """Return a random verdict."""
+        """Return a random grade for each criterion, whatever the answer is."""
         numbers = {"fluency": 1, "correctness": 3, "recall": 4, "precision": 4}
         return json.dumps({name: self._rng.randint(0, most) for name, most in numbers.items()} | {"sentence_count": 4})
 
     def zero(self, prompt: str) -> str:
-        """Return the worst verdict."""
+        """Return 0 for each criterion."""
         return '{"fluency": 0, "correctness": 0, "recall": 0, "precision": 0, "sentence_count": 4}'
 
     def some(self, part: int) -> Callable[[str], bool]:

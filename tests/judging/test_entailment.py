@@ -301,13 +301,13 @@ def test_batches_hold_every_pair_once(limit: int, monkeypatch: pytest.MonkeyPatc
 
 
 class Client:
-    """Replies in turn. An exception is raised, and None is a failed request."""
+    """Replies by the number of the passage. An exception is raised, and None is a failed request."""
 
     def __init__(self, replies: list[Any]):
         self.replies, self.lock, self.requests = replies, threading.Lock(), []
 
     def make_request(self, request: Any) -> Any:
-        """Return the next reply."""
+        """Return the reply for the passage in the prompt."""
         from helm.common.request import GeneratedOutput, RequestResult
 
         with self.lock:

@@ -33,7 +33,7 @@ def make_board(folder: Path, *methods: str, loss: float = 0.0) -> Board:
 
 @pytest.fixture(autouse=True)
 def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model has prices."""
+    """Set prices of the scripted model, and a wait of a millisecond before failed requests are sent again."""
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
     (tmp_path / "prices.yaml").write_text(json.dumps({"corp/scripted": {"input": 100, "output": 1000}}))
     monkeypatch.setenv(PRICES, str(tmp_path / "prices.yaml"))

@@ -37,7 +37,7 @@ from tests.support.servers.faults import Fault
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no retry."""
+    """Let failed requests be sent again after a millisecond."""
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
 
 
@@ -225,7 +225,7 @@ class Diary:
         self.fed[-1].append((metadata["date"], text))
 
     def answer(self, question: str) -> str:
-        """Return how much was fed."""
+        """Return the number of sessions that were fed since the last reset, whatever the question is."""
         return f"{len(self.fed[-1])} sessions"
 
 

@@ -8,10 +8,10 @@ import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
@@ -231,11 +231,11 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
     """Prompts that are too long are reported once for the whole run, although instances are adapted in batches."""
 
     class Refusing:
-        adapter_spec = SimpleNamespace(eval_splits=None)
+        adapter_spec = AdapterSpec()
 
         def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
             raise TooLongError([("a", len(instance.input.text)) for instance in instances])
 
     instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
     with Spool(tmp_path) as spool, pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"):
-        adapt(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]
+        adapt(iter(instances), Refusing(), 1, spool, lambda total, prompts: range(total))  # type: ignore[arg-type]

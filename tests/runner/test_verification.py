@@ -24,7 +24,7 @@ STATES, STATS, ROWS = "scenario_state.json", "stats.json", "per_instance_stats.j
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a complete run."""
+    """Return the folder of a complete run without an error."""
     return make_run(tmp_path_factory.mktemp("made"), PLAIN)
 
 

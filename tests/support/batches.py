@@ -49,7 +49,7 @@ class Folder:
         self.run = folder / "benchmark_output/runs/s" / self.spec.name
 
     def submit(self, **plan: Any) -> None:
-        """Submit the run."""
+        """Submit the run as batches, and return before they are answered."""
         runner = make_batch_runner(AsBatches(Plan(**plan)), self._folder / "benchmark_output", "s", self._folder)
         runner.run_all([self.spec])
 

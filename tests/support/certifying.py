@@ -119,7 +119,7 @@ class Curve:
     tokens: list[int] = field(default_factory=list)
 
     def ask(self, blocks: Sequence[Block]) -> list[Answered]:
-        """Answer blocks."""
+        """Return a drawn reply for each question of the blocks."""
         return [Answered(block, [self._reply(block) for _ in range(block.count)]) for block in blocks]
 
     def _reply(self, block: Block) -> Reply:

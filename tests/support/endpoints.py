@@ -50,7 +50,7 @@ See = Callable[[str, int], View]
 
 
 def honest(text: str, tokens: int) -> View:
-    """Read everything."""
+    """Return the whole text."""
     return View(text, tokens)
 
 

@@ -51,11 +51,11 @@ class ModelServer:
     """A server of one model, `m`, in OpenAI's protocol."""
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request."""
+        """Return the reply to the body of a POST request."""
         raise NotImplementedError
 
     def handle(self, handler: JsonHandler) -> None:
-        """Answer a request."""
+        """Answer a POST request with the reply to its body. A client that is gone gets none."""
         with suppress(ConnectionError):
             handler.send_json(200, self.answer(handler.read_body()))
 

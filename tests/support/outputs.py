@@ -12,7 +12,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 
 def write(suite: Path, entry: str, answers: Sequence[Output], model: str = "some/model") -> None:
-    """A run of answers."""
+    """Write a run with these answers into a suite, as an import does."""
     run = OutputRun(entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)])
     write_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
 

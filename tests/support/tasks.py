@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, FOLDER, benchmarks_in, read_folders
 from helm_longctx.tasks.task import Example, Task
 
 
@@ -17,6 +18,14 @@ def entry_of(task: Task) -> str:
         for name, category in benchmark.entries.items()
         if task in (*category.tasks, *category.variants)
     )
+
+
+def page_of(benchmark: Benchmark) -> str:
+    """Return the path of the README of a benchmark's folder, relative to `src`."""
+    folder = next(
+        folder for name, folder in read_folders().items() if any(each is benchmark for each in benchmarks_in(name))
+    )
+    return (folder / "README.md").relative_to(FOLDER.parents[1]).as_posix()
 
 
 def load(entry: str, root: DataRoot) -> list[Example]:

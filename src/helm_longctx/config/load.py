@@ -192,7 +192,7 @@ class Setting:
 
 
 def _kind(annotation: Any) -> type:
-    """Return the type of an option: that of the field, or text if the command line has no such type."""
+    """Return an option's type: the field's type, or text if the command line has no such type."""
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _kind(next(each for each in get_args(annotation) if each is not NoneType))
     return annotation if annotation in (bool, int, float) else str
@@ -261,7 +261,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
 
 
 def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
-    """Yield the models: first those of `--model`, then those of `--model-path`, then the one of `--model-url`."""
+    """Yield what options say about models, in the order `--model`, `--model-path`, `--model-url`."""
     models = split_names(given.get("model", []))
     for number, name in enumerate(models):
         yield ("models", number), "--model", name

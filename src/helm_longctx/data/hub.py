@@ -109,7 +109,7 @@ class HubDataset(Source):
         return found
 
     def _find_files(self, split: str, available: Sequence[str]) -> list[str]:
-        """Return the names of a split's files among those of the parquet conversion, or raise a `ShapeError`."""
+        """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
         folder, files = f"{self.config or self.parquet}/{split}", [n for n in available if n.endswith(".parquet")]
         if not (names := [name for name in files if name.startswith(f"{folder}/")]):
             given = ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"
@@ -294,7 +294,7 @@ class RangedStream(ResumingStream):
         return self.position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position."""
+        """Set the position of the next byte, and return it. Another position ends the request."""
         place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}[whence]
         if place != self.position:
             self._drop()

@@ -1,9 +1,9 @@
 """Reads fast tokenizers of Hugging Face with the package `tokenizers` alone.
 
 transformers imports torch, which takes seconds and hundreds of MB. For models on servers, a tokenizer only counts and
-cuts. So a tokenizer is read without transformers if its files say everything about it. The tokens are then equal to
-those of `AutoTokenizer`. A class of its own in transformers can change what the files say, so all other tokenizers are
-read with transformers.
+cuts. So a tokenizer is read without transformers if its files say everything about it. `AutoTokenizer` then returns
+the same tokens. A class of its own in transformers can change what the files say, so all other tokenizers are read with
+transformers.
 """
 
 from __future__ import annotations

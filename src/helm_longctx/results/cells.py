@@ -37,7 +37,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     `metric` is `score`, `likelihood` or `perplexity`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
-    none. `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors` are those of `score_numbers`.
+    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`.
     """
     for place, result in board.results.items():
         interval = result.interval

@@ -282,7 +282,7 @@ class Progress:
         self._bar.close()
 
     def finish(self) -> None:
-        """Log the totals."""
+        """Log how many requests were answered, from where, how many failed, and the tokens per second."""
         hlog(
             f"{self._answered} requests answered, {self._cached} of them from the request cache, "
             f"{self._recalled} answered before, {self._failures} failed; "

@@ -85,7 +85,7 @@ class DigestStore(SqliteKeyValueStore):
         return reply
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
-        """Store a reply."""
+        """Store the server's reply to a request."""
         super().put(self._digest(key), value)
 
     def name(self, key: Mapping[str, Any]) -> str:

@@ -349,13 +349,13 @@ class LongContextRunner(Runner):
         """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
-        options = run_spec.adapter_spec.max_eval_instances, self.parallelism, spool, self.strategy.select
+        options = adapter, self.parallelism, spool, self.strategy.select
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), adapter, *options)
+                requests = adapt(scenario.iter_instances(folder), *options)
                 return retry_cut(requests, run_spec, self.run_path(run_spec))
             with wrap_helm_errors(run_spec):
-                return adapt_for_helm(scenario.get_instances(folder), adapter, *options)
+                return adapt_for_helm(scenario.get_instances(folder), *options)
 
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""

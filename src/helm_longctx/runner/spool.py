@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from helm.benchmark import runner
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
@@ -152,14 +153,9 @@ class StoredRequest:
 
 
 def adapt(
-    instances: Iterator[Instance],
-    adapter: Adapter,
-    max_instances: int | None,
-    parallelism: int,
-    spool: Spool,
-    select: Select | None = None,
+    instances: Iterator[Instance], adapter: Adapter, parallelism: int, spool: Spool, select: Select
 ) -> list[StoredRequest]:
-    """Make a run's requests in HELM's order, with their prompts in the spool. `select` selects instances; None for all.
+    """Make the requests of the selected instances in HELM's order, with their prompts in the spool.
 
     Raises a `TooLongError` if prompts are too long, and the run entry has `truncation=error`.
     """
@@ -168,10 +164,9 @@ def adapt(
     for instance in instances:
         extra = {**(instance.extra_data or {}), _PLACE: point_to(request_text(instance.input), spool)}
         stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
-    stored = draw_instances(stored, adapter, max_instances)
-    if select:
-        prompts = (spool.get(_name(instance)) for instance in stored)
-        stored = [stored[number] for number in select(len(stored), prompts)]
+    stored = draw_instances(stored, adapter.adapter_spec)
+    prompts = (spool.get(_name(instance)) for instance in stored)
+    stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
     for start in range(0, len(stored), parallelism):
@@ -187,13 +182,12 @@ def adapt(
     return sorted(requests, key=lambda each: each.state.train_trial_index)
 
 
-def draw_instances(instances: list[Instance], adapter: Adapter, most: int | None) -> list[Instance]:
-    """Return at most so many instances for evaluation, which are those that HELM's runner draws."""
-    if most is None:
+def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:
+    """Return the instances that HELM's runner draws: at most `max_eval_instances` for evaluation."""
+    if spec.max_eval_instances is None:
         return instances
-    drawn: list[Instance] = runner.downsample_eval_instances(
-        instances, most, adapter.adapter_spec.eval_splits or EVAL_SPLITS
-    )
+    splits = spec.eval_splits or EVAL_SPLITS
+    drawn: list[Instance] = runner.downsample_eval_instances(instances, spec.max_eval_instances, splits)
     return drawn
 
 
@@ -217,7 +211,7 @@ class WholePromptAnnotations(AnnotationExecutor):
         self._whole_request = whole_request
 
     def process(self, annotators: list[Annotator], state: RequestState) -> RequestState:
-        """Annotate one state."""
+        """Annotate a state with its whole prompt, and return it with the short one."""
         annotated = super().process(annotators, self._with_whole_request(state))
         return replace(state, annotations=annotated.annotations)
 
@@ -276,17 +270,12 @@ def make_scenario(spec: RunSpec) -> Scenario:
 
 
 def adapt_for_helm(
-    instances: list[Instance],
-    adapter: Adapter,
-    max_instances: int | None,
-    parallelism: int,
-    spool: Spool,
-    select: Select | None = None,
+    instances: list[Instance], adapter: Adapter, parallelism: int, spool: Spool, select: Select
 ) -> list[StoredRequest]:
-    """Make the requests that HELM's runner makes, in the same order."""
+    """Make the requests that HELM's runner makes, in the same order, and return the selected ones."""
     if any(instance.id is None for instance in instances):
         instances = with_instance_ids(instances)
-    instances = draw_instances(instances, adapter, max_instances)
+    instances = draw_instances(instances, adapter.adapter_spec)
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
     requests = []
@@ -296,8 +285,7 @@ def adapt_for_helm(
         sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
         evidence = evidence_of([reference.output.text for reference in references], sample)
         requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
-    wanted = select(len(requests), (each.text() for each in requests)) if select else range(len(requests))
-    return [requests[number] for number in wanted]
+    return [requests[number] for number in select(len(requests), (each.text() for each in requests))]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:

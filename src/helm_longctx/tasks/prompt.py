@@ -135,7 +135,7 @@ CONTEXT = "context"
 """The name of the field with the long text, the only one that may be cut."""
 
 QUESTIONS = ("question", "query", "input")
-"""The names that official templates give the question."""
+"""Names of the field with the question in official templates."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 """A doubled brace, or a name in braces."""

@@ -38,27 +38,12 @@ def benchmarks_in(module: str) -> list[Benchmark]:
     return [value for _, value in names if isinstance(value, Benchmark)]
 
 
-def page_of(benchmark: Benchmark) -> str:
-    """Return where a benchmark is described: the README of its folder, or the address of its official code."""
-    module = _find_module(benchmark)
-    folder = read_folders()[module].relative_to(FOLDER.parents[1]) if module else None
-    return (folder / "README.md").as_posix() if folder else benchmark.url
-
-
 def about_of(benchmark: Benchmark) -> str:
     """Return a line about a benchmark: the first one of its folder's module, or the benchmark's own description."""
-    module = _find_module(benchmark)
-    line = (sys.modules[module].__doc__ or "").partition("\n")[0] if module else ""
-    return line.rstrip(".").partition(": ")[2] or benchmark.description
-
-
-def _find_module(benchmark: Benchmark) -> str | None:
-    """Return the module of a benchmark's folder; None for a benchmark of another package."""
-    for module in read_folders():
-        # A module that could not be imported is not in the list, and is not imported again.
-        if any(value is benchmark for value in vars(sys.modules.get(module, object)).values()):
-            return module
-    return None
+    # A module that could not be imported is not in `sys.modules`, and is not imported again.
+    modules = filter(None, map(sys.modules.get, read_folders()))
+    texts = (each.__doc__ or "" for each in modules if any(value is benchmark for value in vars(each).values()))
+    return next(texts, "").partition("\n")[0].rstrip(".").partition(": ")[2] or benchmark.description
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:

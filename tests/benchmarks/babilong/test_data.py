@@ -71,8 +71,8 @@ def test_other_numbers_of_examples_are_refused(tmp_path: Path, name: str, shots:
 
 def test_lengths() -> None:
     """The main tasks reach ten million tokens, five others a million, and the rest has only the facts."""
-    assert {BABILONG.task(f"qa{number}").sizes.popitem()[1] for number in range(1, 6)} == {10**7}
-    assert {list(BABILONG.task(f"qa{number}").sizes.values())[-1] for number in range(6, 11)} == {10**6}
+    assert {max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(1, 6)} == {10**7}
+    assert {max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(6, 11)} == {10**6}
     assert {tuple(BABILONG.task(f"qa{number}").sizes) for number in range(11, 21)} == {(0,)}
 
 

@@ -43,7 +43,7 @@ FUNCTION_WORDS = {
 
 
 def draw(task: Task, length: int = 2048, seed: int = 0, number: int = 1, context: str = "full") -> list[Example]:
-    """Draw examples."""
+    """Draw examples of a task, with or without the context."""
     chosen = "none" if context == "none" else "full"
     return [*task.load(task, Settings(length, seed=seed, num_samples=number, context=chosen), DataRoot.find("."))]
 
@@ -179,7 +179,7 @@ def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
 
 
 def words(text: str) -> set[str]:
-    """Return the content words."""
+    """Return the words of a text that are not function words, in lower case."""
     return set(re.findall("[a-z]+", text.lower())) - FUNCTION_WORDS
 
 

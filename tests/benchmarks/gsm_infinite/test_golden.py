@@ -22,7 +22,7 @@ SYMBOLIC, MEDIUM, HARD = BENCHMARK.tasks
 
 
 def draw(root: Path, **given: int) -> list[Example]:
-    """Return symbolic problems."""
+    """Return the examples of the symbolic task with the given settings."""
     return list(load_examples(SYMBOLIC, Settings(**given), DataRoot(root, mirror=True)))
 
 

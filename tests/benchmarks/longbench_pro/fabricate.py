@@ -49,7 +49,7 @@ def build_longbench_pro(root: Path) -> Path:
 
 
 def content() -> bytes:
-    """Return the file."""
+    """Return the content of the hub's file in JSON."""
     return json.dumps(make_rows(), ensure_ascii=False, indent=1).encode()
 
 

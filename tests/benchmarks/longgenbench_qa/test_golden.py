@@ -30,7 +30,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 
 def users(examples: Sequence[Example]) -> list[str]:
-    """Return the user messages."""
+    """Return the user message of each example."""
     return [example.messages[1]["content"] for example in examples]
 
 

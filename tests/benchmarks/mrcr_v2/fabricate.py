@@ -63,7 +63,7 @@ def _row(rng: random.Random, needles: int) -> dict[str, Any]:
 
 
 def records() -> list[dict[str, str]]:
-    """Return outputs and answers."""
+    """Return records for the metric: outputs that it could misread, each with its answer."""
     rng = random.Random(4)
     answers = [row["answer"] for needles in NEEDLES for row in rows(needles, 9)]
     answers += ["short", f" {'x' * 12} spaced \n", "a" * 12, "ab" * 30]

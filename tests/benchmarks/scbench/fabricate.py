@@ -215,7 +215,7 @@ class ChatTokenizer:
         self.markup, self.tokenizer = markup, tokenizer()
 
     def apply_chat_template(self, messages: Any, add_generation_prompt: bool, tokenize: bool) -> str:
-        """Render a conversation."""
+        """Return a conversation as text, with the model's markup if it has one."""
         assert not tokenize
         return render(messages, self.markup, add_generation_prompt)
 

@@ -16,6 +16,23 @@ from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 
+Cold = Annotated[
+    str | None,
+    typer.Option(
+        help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
+        ' {"cache_salt": "RANDOM"} for vLLM. Cold answers are then to the same prompts. [default: one of these, if the'
+        " server's counts of cached tokens show that it works; {}: none]"
+    ),
+]
+Tie = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Smallest difference that counts, in nats for each token. [default: half of the difference of two cold"
+        " answers, not above 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+    ),
+]
+
 
 @takes_options(
     *("model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer"),
@@ -37,22 +54,8 @@ def cache_check(
         bool,
         typer.Option("--where", help="Search the shortest length, the block and the depths of a difference."),
     ] = False,
-    cold: Annotated[
-        str | None,
-        typer.Option(
-            help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
-            ' {"cache_salt": "RANDOM"} for vLLM. Cold answers are then to the same prompts. [default: one of these, if'
-            " the server's counts of cached tokens show that it works; {}: none]"
-        ),
-    ] = None,
-    tie: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Smallest difference that counts, in nats for each token. [default: half of the difference of two cold"
-            " answers, not above 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
-        ),
-    ] = None,
+    cold: Cold = None,
+    tie: Tie = None,
     to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
     *,
     quiet: Quiet = False,

@@ -99,9 +99,14 @@ class CertificateRunner(LongContextRunner):
             InputError: the model cannot be asked.
         """
         with Spool(self.folder) as spool:
-            questions = [
-                each for place, block in enumerate(blocks) for each in self._make_questions(place, block, spool)
-            ]
+            questions: list[_Question] = []
+            for place, block in enumerate(blocks):
+                spec = self._make_spec(self.entry(block))
+                self.asked.append(self.entry(block))
+                scenario = make_scenario(spec)
+                for number, request in enumerate(self.adapt(spec, scenario, spool)):
+                    task = scenario.benchmark.task(request.state.instance.sub_split)
+                    questions.append(_Question(place, not number, task, request))
             spending = Spending(self.model, self.limit)
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
@@ -121,15 +126,6 @@ class CertificateRunner(LongContextRunner):
         texts = f",texts={block.texts}" if block.texts > 1 else ""
         values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
         return f"{self.entries[block.kind]},{values}"
-
-    def _make_questions(self, place: int, block: Block, spool: Spool) -> list[_Question]:
-        spec = self._make_spec(self.entry(block))
-        self.asked.append(self.entry(block))
-        scenario = make_scenario(spec)
-        requests = self.adapt(spec, scenario, spool)
-        tasks = [scenario.benchmark.task(each.state.instance.sub_split) for each in requests]
-        pairs = enumerate(zip(tasks, requests, strict=True))
-        return [_Question(place, not number, task, request) for number, (task, request) in pairs]
 
     def _make_spec(self, entry: str) -> RunSpec:
         text = f"{entry},model={self.model}"

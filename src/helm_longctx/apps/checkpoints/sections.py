@@ -74,7 +74,7 @@ class Curve:
 
 
 def find_curves(board: Board) -> Iterator[Curve]:
-    """Yield the curve of each training, length and task that several of its steps have, and those of means of tasks."""
+    """Yield a curve for each training, length, and task or mean of tasks for which several of its steps have scores."""
     trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
         given = result.run.model_facts.get("step") if result.run else None

@@ -116,7 +116,7 @@ _ABOUT_HEAT = (
 
 
 def heat_sections(board: Board) -> list[Section]:
-    """Return the scores of categories by length, as Figures 6 and 7 of HELMET's paper, and those of tasks.
+    """Return the scores of categories and of tasks by length, as Figures 6 and 7 of HELMET's paper do.
 
     Nothing for a benchmark with a single length.
     """

@@ -184,7 +184,7 @@ def print_release(rows: Sequence[ReleaseRow]) -> None:
 
 
 def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str] = ()) -> None:
-    """Print the numbers of a suite's models beside those of a release, and a verdict for each.
+    """Print a suite's scores beside the published numbers of a release, and a verdict for each.
 
     Args:
         suite: the suite's folder.

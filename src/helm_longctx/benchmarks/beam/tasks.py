@@ -4,8 +4,8 @@ Source: mohammadtavakoli78/BEAM at 2e44c8d, answer_generation.py, long_term_meth
 prompts.py (`unified_llm_judge_base_prompt`), evaluation.py (`evaluate_*`, `parse_json_response`, `align_with_llm`,
 `event_ordering_score`, `llm_equivalence`) and report_results.py; how the rows of the hub become chats is in
 src/beam/download_dataset.py at b2a3ee8. The official texts are read from these files, because the code has no license.
-A record has the `rubric` and the `ability` of its question, and the replies of a judge in `judge`, or those of several
-in `jury`.
+A record has the `rubric` and the `ability` of its question, and the replies of a judge in `judge`, or the replies of
+several in `jury`.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""CL-bench's tasks and those of CL-bench Life, their loader, and the judge's prompt and grade.
+"""The tasks of CL-bench and CL-bench Life, their loader, and the judge's prompt and grade.
 
 Source: Tencent-Hunyuan/CL-bench at 360d60f, infer.py, eval.py (`build_rubrics_text`, `call_judge_api`,
 `process_single_item`, `calculate_statistics`); the hub data sets tencent/CL-bench at b28a583 and

@@ -87,8 +87,8 @@ class Material:
     def other(self) -> Owned:
         """Draw a thing with its owner that is none of `owned`; it can repeat.
 
-        All words of the texts are equally frequent, those of the questioned things too. So neither a search for words
-        nor one for rare words finds these.
+        All words of the texts are equally frequent, also the words for the questioned things. So neither a search for
+        words nor a search for rare words finds these things.
         """
         while True:
             said, asked = self.random.choice(associations())

@@ -2,8 +2,8 @@
 
 Source: Quehry/HelloBench at d403282, data/, weighted_scores.txt, run.py, README.md (temperature, output budgets),
 llm_judge.py (`gpt4o_ckwise_evaluation`) and results/scripts/compute.py (`compute_score_and_length_single`). A record
-has the `checklists` and `weights` of its instruction, and the reply of a judge in `judge` or those of several in
-`jury`.
+has the `checklists` and `weights` of its instruction, and the reply of a judge in `judge`, or the replies
+of several in `jury`.
 """
 
 import ast

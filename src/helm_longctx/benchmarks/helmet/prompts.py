@@ -1,8 +1,8 @@
 """HELMET's prompt templates, byte for byte.
 
 Source: princeton-nlp/HELMET at 4526dfb, data.py (the load_ functions). Licence: MIT, Copyright (c) 2024 Princeton
-Natural Language Processing. The key-value prompt is from nelson-liu/lost-in-the-middle (MIT); RULER's prompts are
-those of hsiehjackson/RULER (Apache-2.0) and InfiniteBench's those of OpenBMB/InfiniteBench (MIT), as HELMET words them.
+Natural Language Processing. The key-value prompt is from nelson-liu/lost-in-the-middle (MIT), RULER's prompts are
+from hsiehjackson/RULER (Apache-2.0), and InfiniteBench's from OpenBMB/InfiniteBench (MIT), as HELMET words them.
 """
 
 # fmt: off

@@ -1,8 +1,8 @@
 """LongBench-Write's tasks, and LongWrite-Ruler: the length of a text, and a judge's grades of its quality.
 
 Source: THUDM/LongWriter at 3fcfdff, evaluation/, pred.py (`count_words`, temperature, output budget), eval_length.py
-and eval_quality.py. A record has the required `length`, and the reply of a judge in `judge` or those of several in
-`jury`.
+and eval_quality.py. A record has the required `length`, and the reply of a judge in `judge`, or the replies of
+several in `jury`.
 """
 
 import json

@@ -2,8 +2,8 @@
 
 Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.py (`prepare_prompt`), run_generation.sh,
 src/evaluation/evaluate_qa.py and print_qa_metrics.py; the hub data set xiaowu0162/longmemeval-cleaned. A record has the
-`question_type`, whether the question is an `abstention` question, and the reply of a judge in `judge` or those of
-several in `jury`.
+`question_type`, whether the question is an `abstention` question, and the reply of a judge in `judge`, or the
+replies of several in `jury`.
 """
 
 import json

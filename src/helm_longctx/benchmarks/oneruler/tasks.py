@@ -89,7 +89,7 @@ class Language(NamedTuple):
     """A language and its files.
 
     Args:
-        words: words with their parts of speech; None for English, whose words are those of the package wonderwords.
+        words: words with their parts of speech; None for English, whose words are in the package wonderwords.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Reads OOLONG's questions: of each length a file of JSON lines; and makes those of OOLONG-Pairs.
+"""Reads OOLONG's questions, a file of JSON lines for each length, and makes the questions of OOLONG-Pairs.
 
 Source: abertsch72/oolong at adbf1cb, src/eval/eval_script_batched.py, src/eval/eval_helpers.py (how answers are read);
 the hub data sets oolongbench/oolong-synth and oolongbench/oolong-real. OOLONG-Pairs: twenty questions that ask for all

@@ -1,4 +1,4 @@
-"""OOLONG's prompts. The instructions are part of the data, except those of OOLONG-Pairs.
+"""OOLONG's prompts. The instructions are part of the data, except the instructions of OOLONG-Pairs.
 
 Source: the cards of the hub data sets oolongbench/oolong-synth and oolongbench/oolong-real (`INPUT`);
 abertsch72/oolong at adbf1cb, src/eval/eval_script_batched.py (`SYSTEM`, MIT License); arXiv 2512.24601v2, appendix D.1

@@ -106,7 +106,7 @@ Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
 DIGITS, KEY_DIGITS = 10, 7
-"""Digits of the numbers in needles, and of those of questions and documents."""
+"""Number of digits in the numbers of needles, and in the numbers of questions and documents."""
 
 EXAMPLES = 5
 

@@ -138,7 +138,7 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
             is_aligned = copied[-1] > max(values[start] + APART, fmean(copied) - APART)
             if is_aligned and fmean(copied) - fmean(first) > APART:
                 return way, ""
-        reasons.append(f"{way}: its numbers are not those of the text's tokens, or the model cannot repeat a text")
+        reasons.append(f"{way}: its numbers do not belong to the text's tokens, or the model cannot repeat a text")
     return None, "; ".join(reasons)
 
 

@@ -80,7 +80,7 @@ class ThreadingServer(ThreadingMixIn, WSGIServer):
 
 
 def change_server(server: Any) -> None:
-    """Make all changes."""
+    """Let HELM's server serve only this machine, refuse requests of other sites, and compress replies."""
     # HELM's server has no options for the address and the kind of server, and its own code calls `app.run`.
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1", "server_class": ThreadingServer})

@@ -420,15 +420,15 @@ def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
     """Return the area under the curve of scores over lengths, by the trapezoidal rule, divided by its width.
 
     The axis is linear in tokens, so long lengths count most. Source: the tables of contextarena.ai, whose bins give its
-    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. The interval is that of
-    `mean_of_means`, with the weights of the scores.
+    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. `mean_of_means` makes the
+    interval, with the weights of the scores.
 
     Args:
         intervals: score by length, at least two.
     """
     lengths = np.array(sorted(intervals), dtype=float)
     steps = np.diff(lengths)
-    # Each step belongs half to the score at its start and half to that at its end.
+    # Half of each step belongs to the score at its start, and half to the score at its end.
     weights = (np.append(steps, 0) + np.insert(steps, 0, 0)) / (2 * steps.sum())
     return mean_of_means([intervals[int(length)] for length in lengths], weights=weights.tolist())
 

@@ -5,10 +5,10 @@ drop of at most the margin. Both keep their error over all looks at a growing sa
 the rules and simulated errors.
 
 The statistic is the distance of the mean from the margin, divided by its standard error. The variance is the larger one
-of two: that of the sign-flip test of `comparison.py`, and that of the most probable distribution whose mean is the
-margin (Owen 1988). The second one is needed, because few losses can be chance, and their small variance then makes a
-drop look impossible. For right and wrong answers it is the variance of Tango's score test (1998). It knows that a loss
-can be as large as the bounds allow, even if the sample has none.
+of two: the variance in the sign-flip test of `comparison.py`, and the variance of the most probable distribution whose
+mean is the margin (Owen 1988). The second one is needed, because few losses can be chance, and their small variance
+then makes a drop look impossible. For right and wrong answers it is the variance of Tango's score test (1998). It knows
+that a loss can be as large as the bounds allow, even if the sample has none.
 
 How probably a sample decides is found by simulations of the decision itself: the differences of two deployments are
 drawn, and tested as the answers of a gate are.

@@ -204,7 +204,7 @@ class AnthropicBatches(batches.Service):
         return batches.Progress(status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason))
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
-        """Read the results."""
+        """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
         yield from self._results(batches.retrieve(self._batches, part))
 
     def cancel(self, part: batches.Part) -> None:
