@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, MODEL_NAME_TO_MODEL_METADATA
 
 from helm_longctx.apps.gate.distributions import (
     Point,
@@ -239,14 +240,16 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
         assert len(base.bodies) == 1  # the probe
 
 
-@pytest.mark.parametrize("kind", ["completions", "chat"])
-def test_servers_that_write_log_probabilities(command: Command, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["completions", "chat", "both"])
+def test_servers_that_write_log_probabilities(command: Command, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Servers that tell log-probabilities only of the tokens that they write are compared by their answers, with two
     requests for each question: an equal pair passes, and a candidate that is less certain is worse."""
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
     with EchoServer("answers") as base, EchoServer("answers", weaker) as other:
-        register_server(BASE, base.url.removesuffix("/v1"), kind)
+        # A candidate that takes both forms gets the chats of a base that takes only chats.
+        register_server(BASE, base.url.removesuffix("/v1"), "chat" if kind == "both" else kind)
         register_server(CANDIDATE, base.url.removesuffix("/v1"), kind)
+        monkeypatch.setattr(MODEL_NAME_TO_MODEL_METADATA[CANDIDATE], "tags", [INSTRUCTION_FOLLOWING_MODEL_TAG])
         assert command(*options, "equal") == 0, command.err
         assert "Answers are compared, up to the first token that differs" in command.out
         assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 14)
@@ -255,10 +258,10 @@ def test_servers_that_write_log_probabilities(command: Command, kind: str) -> No
         register_server(CANDIDATE, other.url.removesuffix("/v1"), kind)
         assert command(*options, "worse", "--max-divergence", "0") == 1, command.err
         assert "6 questions, 18 requests: BASE answers each twice" in command.out
+        assert all(("messages" in body) == (kind != "completions") for body in other.bodies)
         (part,) = read("worse")["parts"]
         assert (part["verdict"], part["divergence"]["n"], part["noise"]) == ("worse", 6, 0)
         assert part["loss"]["mean"] == pytest.approx(math.log(2))
-        assert ("messages" in other.bodies[-1]) == (kind == "chat")
 
 
 def test_chats_and_completions_are_not_compared(command: Command, base: EchoServer) -> None:

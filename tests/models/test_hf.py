@@ -237,7 +237,7 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     text = prompt + completion_text(result)
     read = ours.make_request(with_fields(SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3))
     assert distributions_of(read) == [found]
-    with pytest.raises(InputError, match="give style=completion"):
+    with pytest.raises(InputError, match="compare completions"):
         ours.make_request(with_fields(AnswerRequest, chat(TEXT)))
 
 

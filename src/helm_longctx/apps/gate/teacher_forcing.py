@@ -81,8 +81,10 @@ def read_questions(runner: LongContextRunner, spec: RunSpec, most: int, way: Way
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
                 raise InputError("gate: --logprobs compares completions of these deployments; leave out style=chat")
+            # Without a list of messages, a deployment that takes both forms would get a completion.
+            messages = None if way is TEXTS else request.messages or []
             group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
-            yield Asked(length, request.prompt, request.answers[0], group, request.messages)
+            yield Asked(length, request.prompt, request.answers[0], group, messages)
 
 
 def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way) -> tuple[list[Send], Way]:
@@ -106,15 +108,19 @@ def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way)
     reasons = [(name, client.score_support()) for client, name in pairs if way is TEXTS]
     refusals = [f", and {name} gives none of given texts: {reason}" for name, reason in reasons if reason]
     if refusals or way is ANSWERS:
+        messages: list[Any] | None = None if way is TEXTS else []
         way = ANSWERS
         for client, name in pairs:
             try:
-                probe = AnswerRequest(name, name, prompt="One, two, three, four,", max_tokens=4, temperature=0)
+                probe = AnswerRequest(name, name, prompt=PROBE, messages=messages, max_tokens=4, temperature=0)
                 distributions_of(_check(ask_again(client.make_request, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
                 raise InputError(f"gate: --logprobs: {what}{next(iter(refusals), '')}") from error
     return [partial(_send, sender) for sender in senders], way
+
+
+PROBE = "One, two, three, four,"
 
 
 def _send(sender: Sender, request: Request) -> RequestResult:

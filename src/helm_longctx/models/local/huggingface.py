@@ -176,7 +176,7 @@ class LongContextHuggingFaceClient(CachingClient):
         """Return the distributions at the tokens of parts of a prompt, or of the answer, which is written first."""
         if isinstance(request, AnswerRequest):
             if request.messages is not None:
-                raise InputError("a local model's answers to chats have no distributions; give style=completion")
+                raise InputError("a local model's answers to chats have no distributions; compare completions")
             result = self._answer(request)
             text, start = request.prompt + result.completions[0].text, len(request.prompt)
             if len(text) == start:
