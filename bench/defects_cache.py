@@ -189,7 +189,7 @@ def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
     return pools
 
 
-QUESTIONS_OF_CHECKS = (10, 20)
+QUESTIONS_OF_CHECKS = (10, 20, 40)
 """Questions of a check that are tried."""
 
 SETTLED = 95
@@ -222,10 +222,6 @@ def keep(reply: Reply, chance: Random) -> Reply:
     return reply
 
 
-AS_ASKED = "no fault"
-"""The answers of a server without a fault as they are: what it reads from its cache, it has rounded in another way."""
-
-
 def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[Reply]:
     """Let the answers to a question change states at random, except the reference."""
     groups: dict[Any, list[Reply]] = defaultdict(list)
@@ -252,18 +248,24 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )
     sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
-    for cell in judge(pools[""], tie):
-        print(f"{cell.state}: two cold answers differ by {cell.noise:.4f}, this one by {cell.gap:+.4f} more (median)")
+    # Draws from answers without a fault would only repeat how far their states differ by chance.
+    cells = judge(pools[""], tie)
+    noted = [cell.state for cell in find_small(pools[""], cells)]
+    for cell in cells:
+        print(
+            f"{cell.state} without a fault: two cold answers differ by {cell.noise:.4f}, this one by {cell.gap:+.4f}"
+            f" more (median); p = {cell.p_value:.3f}{', in the note' if cell.state in noted else ''}"
+        )
     for fault in filter(None, CACHE_FAULTS):
         own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
         pool, states = list({**sound, **own}.values()), {key[0] for key in own}
         for size in QUESTIONS_OF_CHECKS:
             drawn = [draw_replies(pool, size, seed, keep) for seed in range(seeds)]
             checks = [judge(replies, tie) for replies in drawn]
-            cells = [[each for each in check if each.differs] for check in checks]
+            found = [[each for each in check if each.differs] for check in checks]
             small = [find_small(replies, check) for replies, check in zip(drawn, checks, strict=True)]
             print(
-                f"{fault:12} {size * each_question:4} requests: found {count_named(cells, states)}, told below the tie"
+                f"{fault:12} {size * each_question:4} requests: found {count_named(found, states)}, told below the tie"
                 f" {count_named(small, states)}",
                 flush=True,
             )
@@ -271,7 +273,7 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         changes = fmean(each > EXACT_TIE for each in apart)
         ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
         print(f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions", flush=True)
-    pairs = {AS_ASKED: keep, "equal": keep, "noise": add_noise, "failures": lose, FLAKY: keep}
+    pairs = {"equal": keep, "noise": add_noise, "failures": lose, FLAKY: keep}
     for name, change in pairs.items():
         if name == FLAKY and name not in pools:
             continue
@@ -280,7 +282,7 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         for seed in range(seeds):
             chance = Random(seed)
             replies = draw_replies(source, 20, seed, keep)
-            if name not in (AS_ASKED, FLAKY):
+            if name != FLAKY:
                 replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
             check = judge(replies, tie)
             alarms, told = alarms + any(cell.differs for cell in check), told + bool(find_small(replies, check))
