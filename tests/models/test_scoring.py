@@ -81,7 +81,7 @@ def test_a_server_gives_the_numbers_of_its_model(way: str, splits: bool) -> None
     ("server", "form", "words"),
     [
         (EchoServer("none"), "completions", "echo: .*prompt_logprobs: .*generate: "),
-        (EchoServer("echo", is_shifted=True), "completions", "not those of the text's tokens"),
+        (EchoServer("echo", is_shifted=True), "completions", "do not belong to the text's tokens"),
         (EchoServer("echo"), "chat", "sends only chats"),
     ],
     ids=["none", "shifted", "chat"],
