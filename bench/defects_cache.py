@@ -164,7 +164,7 @@ def record_served_cache(model: Model, upstream: Upstream, questions: int, folder
             is_sound = fault in ("", FLAKY)
             proxy.late = LATE if fault == FLAKY else 0.0
             cold, warm = (COLD, CONTROL), CACHE_FAULTS.get(fault, CACHE_STATES[:-1])[2:]
-            # A fault changes only the answers in its states; cold ones are those of the server without a fault.
+            # A fault changes only the answers in its states; cold ones come from the server without a fault.
             asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
             for end, states in asked.items():
                 proxy.cache = RealCachedServer(model, BASE, "" if is_sound else fault, CAPACITY)

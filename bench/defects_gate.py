@@ -37,7 +37,7 @@ from helm_longctx.apps.gate.distributions import (
     decide,
     find_differing_lengths,
 )
-from helm_longctx.failures import Failure, FailureError, failure_of
+from helm_longctx.failures import Failure, FailureError, check_result
 from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
@@ -137,13 +137,6 @@ class AnsweringArm:
     def __call__(self, request: Request) -> RequestResult:
         """Return an answer with its distributions."""
         return check_result(self.client.make_request(request))
-
-
-def check_result(result: RequestResult) -> RequestResult:
-    """Return a result; raise a `FailureError` if it is none."""
-    if (failure := failure_of(result)) is not None:
-        raise FailureError(failure, result.error or "")
-    return result
 
 
 @contextmanager

@@ -192,6 +192,13 @@ def failure_of(result: RequestResult) -> Failure | None:
     return None
 
 
+def check_result(result: RequestResult) -> RequestResult:
+    """Return a result that is an answer; raise a `FailureError` with the reason for another one."""
+    if (failure := failure_of(result)) is not None:
+        raise FailureError(failure, result.error or "")
+    return result
+
+
 def failure_of_text(error: str) -> Failure:
     """Classify an error's text. A label at its start (see `label_error`) decides."""
     if label := _LABEL.match(error):

@@ -269,6 +269,8 @@ def test_what_servers_report() -> None:
     assert find_cached({"usage": {"prompt_tokens_details": None}}) is None
     completion = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"b": -1.0}]}
     assert list(read_logprobs({"choices": [{"logprobs": completion}]})) == [{"a": -0.5, "b": -1.0}]
+    chat = {"content": [{"token": "a", "logprob": -0.5}]}
+    assert list(read_logprobs({"choices": [{"logprobs": chat}]})) == [{"a": -0.5}]
 
 
 @pytest.mark.parametrize(

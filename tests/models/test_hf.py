@@ -227,7 +227,7 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
 
 
 def test_distributions_of_an_answer(folder: Path) -> None:
-    """The distributions at the tokens of an answer are those of the model that reads it: each token is the best one."""
+    """An answer has the distributions that the model gives when it reads the answer: each token is the best one."""
     ours, prompt = client(folder), TEXT[:6]  # its answer has no parts of characters
     result = ours.make_request(with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3))
     (found,) = distributions_of(result)

@@ -50,7 +50,7 @@ See = Callable[[str, int], View]
 
 
 def honest(text: str, tokens: int) -> View:
-    """Return the whole text."""
+    """Return a view of the whole text, whose tokens are counted as they are."""
     return View(text, tokens)
 
 

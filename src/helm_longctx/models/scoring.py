@@ -88,7 +88,7 @@ class Distribution(NamedTuple):
         return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
 
     def find_logprob(self, text: str) -> float:
-        """Return the log-probability of a token, or the least one that is known if it is not told, which is larger."""
+        """Return a token's log-probability, or if it is not known, the least known one, which is larger."""
         return self.logprob if text == self.text else self.top.get(text, min([self.logprob, *self.top.values()]))
 
 

@@ -32,7 +32,7 @@ VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-
         (models({"id": "llama", "context_window": 3000}), 3000),  # Groq
         (models({"id": "llama", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}), 4096),  # llama.cpp
         (models({"id": "llama", "max_input_tokens": 4000}), 4000),  # Anthropic
-        (models({"id": "llama", "context_length": None}), None),
+        (models({"id": "llama", "context_length": None, "meta": "none"}), None),
         (models({"id": "other", "context_length": 5}, {"id": "llama"}), None),
         ((500, "Internal Server Error"), None),  # transformers serve without a cache
         ((200, "<html>"), None),

@@ -32,8 +32,8 @@ class EchoServer:
     """Serves one model at an address.
 
     Args:
-        way: how it gives log-probabilities: `echo`, `prompt_logprobs` or `generate`; `answers` for those of the tokens
-            that it writes, also in chats; `none` for a server that does not.
+        way: how it gives log-probabilities: `echo`, `prompt_logprobs` or `generate`; `answers` for tokens that it
+            writes alone, also in chats; `none` for a server that does not.
         score: the model.
         is_shifted: whether each token has the number of the token after it, as in llama-cpp-python without a token for
             the start of a text.

@@ -24,7 +24,7 @@ from helm_longctx.apps.gate.distributions import (
     compare,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.failures import FailureError, failure_of
+from helm_longctx.failures import FailureError, check_result
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
@@ -113,7 +113,7 @@ def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way)
         for client, name in pairs:
             try:
                 probe = AnswerRequest(name, name, prompt=PROBE, messages=messages, max_tokens=4, temperature=0)
-                distributions_of(_check(ask_again(client.make_request, probe)))
+                distributions_of(check_result(ask_again(client.make_request, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
                 raise InputError(f"gate: --logprobs: {what}{next(iter(refusals), '')}") from error
@@ -124,13 +124,7 @@ PROBE = "One, two, three, four,"
 
 
 def _send(sender: Sender, request: Request) -> RequestResult:
-    return _check(sender(request).result)
-
-
-def _check(result: RequestResult) -> RequestResult:
-    if (failure := failure_of(result)) is not None:
-        raise FailureError(failure, result.error or "")
-    return result
+    return check_result(sender(request).result)
 
 
 def force_answers(

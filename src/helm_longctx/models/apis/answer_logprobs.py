@@ -24,7 +24,10 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
         for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
             yield {token: value, **(top or {})}
     for each in found.get("content") or ():
-        yield {each["token"]: each["logprob"], **{top["token"]: top["logprob"] for top in each["top_logprobs"] or ()}}
+        yield {
+            each["token"]: each["logprob"],
+            **{top["token"]: top["logprob"] for top in each.get("top_logprobs") or ()},
+        }
 
 
 def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:

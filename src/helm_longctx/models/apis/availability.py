@@ -175,7 +175,8 @@ def _get(client: Any, name: str) -> Any:
 
 
 def _model(row: Mapping[str, Any]) -> ListedModel:
-    lengths = {**(row.get("meta") or {}), **row}
+    meta = row.get("meta")
+    lengths = {**meta, **row} if isinstance(meta, Mapping) else row
     # Some servers send 0 or null for a length that they do not know.
     found = (lengths.get(field) for field in _CONTEXT)
     context = next((length for length in found if isinstance(length, int) and length > 0), None)

@@ -214,7 +214,7 @@ class Stack:
         """Check whether equal chats are answered by one build.
 
         Log-probabilities of the answers tell it. Without them, a build at regular steps is told by its text. A prefix
-        cache can round what it keeps, so equal chats of one build can differ by as much as those of two. If the server
+        cache can round what it keeps, so equal chats of one build can differ by as much as chats of two. If the server
         can be asked to, it therefore answers these chats past its cache.
         """
         cold = find_cold_fields(self._count_cached) if self._cached else {}
@@ -236,7 +236,7 @@ class Stack:
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
-        """Add fields to the requests of the block that keep them away from the server's cache."""
+        """Send the requests of the block with fields, which keep them away from the server's cache."""
         settings = self.client.settings
         body = {**(settings.extra_body or {}), **fill_cold_fields(fields)}
         self.client.settings = replace(settings, extra_body=body)
