@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -82,10 +82,21 @@ def with_parts(parts: Sequence[Sequence[Distribution]]) -> RequestResult:
     return with_distributions(RequestResult(True, [], [output], False), parts)
 
 
-class BuildArm:
-    """An arm that reads given texts with a build in this process."""
+class Arm:
+    """An arm of the gate, which sends requests or computes their results."""
 
     way = TEXTS
+
+    def __call__(self, request: Request) -> RequestResult:
+        """Return the result of a request; raise a `FailureError` if there is none."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Begin again with the first reply to each request, if equal requests have replies of their own."""
+
+
+class BuildArm(Arm):
+    """An arm that reads given texts with a build in this process."""
 
     def __init__(self, model: Model, build: Build):
         self.model, self.build = model, build
@@ -98,17 +109,15 @@ class BuildArm:
         return with_parts([[Distribution(*rows[number]) for number in part] for part in parts])
 
 
-class ReadingArm:
+class ReadingArm(Arm):
     """An arm that is a server which reads given texts. Its replies are recorded."""
-
-    way = TEXTS
 
     def __init__(self, model: Model, upstream: Upstream):
         self.model, self.address = model, upstream.address
         self.client: Any = make_client(Endpoint(upstream.address, "openai", upstream.model, ("completions",)))
         self.client._way = ECHO  # the command's probe is short, so it does not reach a fault that begins at a length
 
-    def __call__(self, request: SpanRequest) -> RequestResult:
+    def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text. The whole text is recorded."""
         name, replies = json.dumps([self.address, request.random, request.prompt]), self.model.replies
         if name not in replies.found:
@@ -119,7 +128,7 @@ class ReadingArm:
         return with_parts([[rows[number] for number in part] for part in parts])
 
 
-class AnsweringArm:
+class AnsweringArm(Arm):
     """An arm that is a server which answers chats. Each reply is recorded, also those to equal chats."""
 
     way = ANSWERS
@@ -128,7 +137,6 @@ class AnsweringArm:
         self.model, self.upstream = model, upstream
         self.client = LoopbackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME)
         self.client.chance = Random(0)
-        self.restart()
 
     def restart(self) -> None:
         """Begin again with the first reply to each chat."""
@@ -139,19 +147,26 @@ class AnsweringArm:
         return check_result(self.client.make_request(request))
 
 
+class FlakyArm(Arm):
+    """An arm that is a server, with the command's own retries."""
+
+    def __init__(self, address: str):
+        client = make_client(Endpoint(address, "openai", NAME, ("chat",)))
+        self.sender = Sender(client, Retries(tries=6, first_wait=0.01))
+
+    def __call__(self, request: Request) -> RequestResult:
+        """Return the result of a request, which is sent again if it fails."""
+        return check_result(self.sender(request).result)
+
+
 @contextmanager
-def open_flaky_arm(model: Model, upstream: Upstream, seed: int) -> Iterator[Send]:
+def open_flaky_arm(model: Model, upstream: Upstream, seed: int) -> Iterator[FlakyArm]:
     """Yield an arm over HTTP whose server is slow and flaky, with the command's own retries."""
     os.environ["HELM_LONGCTX_TIMEOUT"] = str(SHORT_TIMEOUT)
     proxy = FaultyProxy(RealCachedServer(model), upstream, late=2 * SHORT_TIMEOUT)
     proxy.chance.seed(seed)
     with proxy.serve() as address:
-        client = make_client(Endpoint(address, "openai", NAME, ("chat",)))
-        sender = Sender(client, Retries(tries=6, first_wait=0.01))
-        yield lambda request: check_result(sender(request).result)
-
-
-Arm = BuildArm | ReadingArm | AnsweringArm
+        yield FlakyArm(address)
 
 
 def ask_arms(base: Send, candidate: Send, question: Asked, way: Way, reads_twice: bool = True) -> list[Point]:
@@ -163,8 +178,8 @@ def ask_arms(base: Send, candidate: Send, question: Asked, way: Way, reads_twice
 
 def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[Point]]:
     """Return what is compared of a short question, which the base answers in both arms, and of a long one."""
-    if isinstance(base, AnsweringArm):
-        base.restart()
+    base.restart()
+    candidate.restart()
     return [ask_arms(base, arm, each, base.way) for arm, each in zip((base, candidate), pair, strict=True)]
 
 
@@ -185,8 +200,6 @@ def record_gate(base: Arm, candidates: Mapping[str, Arm], questions: int) -> Non
     start = time.time()
     for number, pair in enumerate(ask_pairs(questions)):
         for arm in (base, *candidates.values()):
-            if isinstance(arm, AnsweringArm):
-                arm.restart()
             compare_pair(base, arm, pair)
         print(f"question {number}, {time.time() - start:.0f} s", flush=True)
 
@@ -201,8 +214,6 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
             f"{questions} questions; right answers {[f'{fmean(column):.0%}' for column in zip(*scores, strict=True)]}"
         )
     for name, arm in candidates.items():
-        if isinstance(arm, AnsweringArm):
-            arm.restart()
         points = [compare_pair(base, arm, pair) for pair in asked]
         long = [fmean(point.divergence for point in pair[1]) for pair in points]
         noise = fmean(point.noise or 0.0 for pair in points for point in pair[1])
@@ -246,7 +257,7 @@ def count_found(draws: Iterator[list[Point]] | Sequence[list[Point]], margin: fl
     return f"worse {worse:3}, differs {differs:3}, length right {right:3}"
 
 
-class NoisyArm:
+class NoisyArm(Arm):
     """An arm each of whose readings has other log-probabilities, and some of whose requests fail.
 
     Args:
@@ -257,6 +268,10 @@ class NoisyArm:
 
     def __init__(self, arm: Arm, chance: Random, spread: float, failing: float):
         self.arm, self.chance, self.spread, self.failing = arm, chance, spread, failing
+
+    def restart(self) -> None:
+        """Begin again, but not with the noise."""
+        self.arm.restart()
 
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions with noise."""
@@ -293,10 +308,7 @@ def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> Non
     for name, (spread, failing) in PAIRS.items():
         draws, stops = [], 0
         for seed in range(seeds):
-            arm = NoisyArm(base, Random(seed), spread, failing)
-            if isinstance(base, AnsweringArm):
-                base.client.chance = Random(seed)
-            rows, more = ask_pair(partial(_restart, base, arm), asked, base.way, seed)
+            rows, more = ask_pair(NoisyArm(base, Random(seed), spread, failing), asked, base.way, seed)
             draws.append(rows)
             stops += more
         print(f"{name}: {tell_alarms(draws)}; {stops / seeds:.1f} stops", flush=True)
@@ -304,24 +316,16 @@ def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> Non
         draws = []
         for seed in range(seeds):
             with open_flaky_arm(base.model, base.upstream, seed) as flaky:
-                draws.append(ask_pair(lambda arm=flaky: arm, asked, base.way, seed)[0])  # type: ignore[misc]
+                draws.append(ask_pair(flaky, asked, base.way, seed)[0])
         print(f"{FLAKY}: {tell_alarms(draws)}", flush=True)
 
 
-def _restart(base: Arm, arm: NoisyArm) -> NoisyArm:
-    if isinstance(base, AnsweringArm):
-        base.restart()
-    return arm
-
-
-def ask_pair(
-    next_arm: Callable[[], Send], asked: Sequence[Sequence[Asked]], way: Way, seed: int
-) -> tuple[list[Point], int]:
+def ask_pair(arm: Arm, asked: Sequence[Sequence[Asked]], way: Way, seed: int) -> tuple[list[Point], int]:
     """Ask drawn questions in two arms of one build, all of them twice; return what was compared, and the stops."""
     rows: list[Point] = []
     stops = 0
     for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS)):
-        arm = next_arm()
+        arm.restart()
         for question in pair:
             points = None
             while points is None:  # a failure stops the command, and the user gives it again
